@@ -1,0 +1,3 @@
+module github.com/reusecheck/reusecheck
+
+go 1.26

@@ -1,0 +1,28 @@
+// Package oracle says what a stack should answer. It looks at every live socket,
+// keeps no cache and no bucket, and is written from the documented semantics of
+// SO_REUSEADDR, SO_REUSEPORT, dual-stack sockets and automatic ports: nothing in
+// it is taken from package model, which it exists to contradict.
+package oracle
+
+import "github.com/reusecheck/reusecheck"
+
+// Verdict is the reference answer to one operation.
+type Verdict struct {
+	// Want is the reference answer. Where several are allowed (which
+	// automatic port), it is the stack's own if that is one of them.
+	Want reusecheck.Answer
+	// Agrees says that the stack's answer is one of those allowed.
+	Agrees bool
+	// Conflicts are all owners that stand against the request, each with
+	// the rule that makes it so. The slice is valid until the next call.
+	Conflicts []Conflict
+	// Open is why the documents leave this step open, "" when it is judged.
+	// An open step agrees with everything.
+	Open string
+}
+
+// Conflict is one owner that stands against a request, and the rule.
+type Conflict struct {
+	Owner  reusecheck.ID
+	Reason reusecheck.Reason
+}
