@@ -21,7 +21,8 @@ func (id ID) OtherEnd() ID { return ^id }
 func (id ID) IsOtherEnd() bool { return id < 0 && id != NoID }
 
 // String is the name that a socket has in a canonical trace: a, b, ... z, aa,
-// ab ...; "a's other end" for a nameless one.
+// ab ...; "a's other end" for a nameless one. A name that would read as a
+// result (ok) has an underscore after it.
 func (id ID) String() string {
 	switch {
 	case id == NoID:
@@ -34,9 +35,13 @@ func (id ID) String() string {
 	for n := int(id); ; n = n/26 - 1 {
 		i--
 		b[i] = byte('a' + n%26)
-		if n < 26 {
-			return string(b[i:])
+		if n >= 26 {
+			continue
 		}
+		if s := string(b[i:]); reserved(s) == "" {
+			return s
+		}
+		return string(b[i:]) + "_"
 	}
 }
 
@@ -79,9 +84,9 @@ var OptNames = []struct {
 	Opt  Opt
 	Name string
 }{
+	{V6Only, "v6only"}, // first: it narrows the family, which it stands beside
 	{ReuseAddr, "reuseaddr"},
 	{ReusePort, "reuseport"},
-	{V6Only, "v6only"},
 	{NoPort, "no-port"},
 	{Transparent, "transparent"},
 }

@@ -9,7 +9,11 @@ type Trace struct {
 	// Kernels are those whose answers the steps state.
 	Kernels KernelSet
 	Config  Config
-	// Names are the sockets' (and namespaces') names by ID.
+	// StatesAll and StatesTCP say that "kernels all" and "system tcp", the
+	// defaults, were written out, so that printing writes them out again.
+	StatesAll, StatesTCP bool
+	// Names are the sockets' (and namespaces') names by ID. One that is
+	// missing is the canonical one.
 	Names []string
 	Steps []Step
 }

@@ -1,0 +1,482 @@
+package reusecheck
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+var stepUsage = [...]string{
+	VSocket:     "socket NAME FAMILY OPTION...",
+	VBind:       "bind NAME ADDR:PORT",
+	VListen:     "listen NAME",
+	VConnect:    "connect NAME ADDR:PORT",
+	VInherit:    "inherit LISTENER CHILD ADDR[:PORT]",
+	VSet:        "set NAME OPTION=on|off, uid=N or dev=DEV",
+	VShutdown:   "shutdown NAME",
+	VDisconnect: "disconnect NAME",
+	VClose:      "close NAME",
+	VTimeWait:   "timewait NAME",
+	VExpire:     "expire NAME",
+	VSend:       "send ADDR:PORT -> ADDR:PORT [dev=DEV]",
+	VNetns:      "netns NAME",
+	VExit:       "exit NAME[,NAME...]",
+}
+
+// step reads the line as a step.
+func (p *parser) step() *ParseError {
+	if err := p.split(); err != nil {
+		return err
+	}
+	first := p.words[0]
+	v := slices.Index(verbNames[:], first.text)
+	if v <= 0 {
+		return p.unknownStep(first)
+	}
+	if p.check == nil {
+		p.check = newChecker(p.t.Config.System, p.t.Name)
+	}
+	p.words = p.words[1:]
+	p.at = [numParts]int{partVerb: first.at}
+	s := Step{Op: Op{Verb: Verb(v)}, Line: p.lineNo}
+	if err := p.operation(&s.Op); err != nil {
+		return err
+	}
+	if err := p.results(&s); err != nil {
+		return err
+	}
+	if f := p.check.step(&s, len(p.t.Steps)); f != nil {
+		at := p.at[f.part]
+		if f.part == partBatch {
+			at = p.batchAt[f.index]
+		}
+		return p.errorAt(at, f.msg, "")
+	}
+	p.t.Steps = append(p.t.Steps, s)
+	return nil
+}
+
+// split cuts the line without its comment into words.
+func (p *parser) split() *ParseError {
+	s, err := p.plain()
+	if err != nil {
+		return err
+	}
+	p.words = p.words[:0]
+	for i := 0; i < len(s); {
+		if s[i] == ' ' || s[i] == '\t' {
+			i++
+			continue
+		}
+		start := i
+		for i < len(s) && s[i] != ' ' && s[i] != '\t' {
+			i++
+		}
+		p.words = append(p.words, word{s[start:i], start})
+	}
+	return nil
+}
+
+func (p *parser) unknownStep(first word) *ParseError {
+	known := verbNames[VSocket:]
+	what := "step"
+	if p.check == nil {
+		known = append(slices.Clone(known), headerNames[:]...)
+		what = "header or step"
+	}
+	return p.errorAt(first.at, fmt.Sprintf("unknown %s %q", what, first.text), "one of "+strings.Join(known, ", "), nearest(first.text, known))
+}
+
+// next takes a word of the operation, not one of its results.
+func (p *parser) next(v Verb, what string) (word, *ParseError) {
+	if len(p.words) == 0 || p.resultsBegin() {
+		at := len(p.line)
+		if s, _ := p.plain(); len(p.words) == 0 {
+			at = len(strings.TrimRight(s, blanks))
+		} else {
+			at = p.words[0].at
+		}
+		return word{}, p.errorAt(at, fmt.Sprintf("%s is missing", what), stepUsage[v])
+	}
+	w := p.words[0]
+	p.words = p.words[1:]
+	return w, nil
+}
+
+func (p *parser) resultsBegin() bool {
+	return len(p.words) > 0 && (p.words[0].text == "=>" || p.words[0].text == "oracle")
+}
+
+// operation reads the arguments of op's verb.
+func (p *parser) operation(op *Op) (err *ParseError) {
+	switch op.Verb {
+	case VSend:
+		return p.send(op)
+	case VExit:
+		return p.batch(op)
+	case VSocket, VNetns:
+		op.Sock, err = p.define(op.Verb, partSock, "a new name")
+	default:
+		op.Sock, err = p.use(op.Verb, partSock)
+	}
+	if err != nil {
+		return err
+	}
+	switch op.Verb {
+	case VSocket:
+		return p.socket(op)
+	case VBind, VConnect:
+		w, err := p.next(op.Verb, "ADDR:PORT")
+		if err != nil {
+			return err
+		}
+		op.Addr, err = p.addrPort(w, true)
+		return err
+	case VInherit:
+		return p.inherit(op)
+	case VSet:
+		return p.setting(op)
+	}
+	return nil
+}
+
+// define takes a new name; the ID it gets is the next one.
+func (p *parser) define(v Verb, pt part, what string) (ID, *ParseError) {
+	w, err := p.next(v, what)
+	if err != nil {
+		return 0, err
+	}
+	p.at[pt] = w.at
+	if msg := badName(w.text); msg != "" {
+		return 0, p.errorAt(w.at, msg, "")
+	}
+	if id, dup := p.ids[w.text]; dup {
+		return 0, p.errorAt(w.at, fmt.Sprintf("%s is defined twice, first in line %d", w.text, p.definedIn(id)), "a name that is not in use")
+	}
+	if v != VNetns {
+		if p.sockets++; p.sockets > p.limits.Sockets {
+			return 0, p.errorAt(w.at, fmt.Sprintf("too many sockets: more than %d", p.limits.Sockets), "a shorter trace, or raise the limit")
+		}
+	}
+	id := ID(len(p.t.Names))
+	p.ids[w.text] = id
+	p.t.Names = append(p.t.Names, w.text)
+	return id, nil
+}
+
+func (p *parser) definedIn(id ID) int {
+	for i := range p.t.Steps {
+		if d, ok := p.t.Steps[i].Op.Defines(); ok && d == id {
+			return p.t.Steps[i].Line
+		}
+	}
+	return p.lineNo
+}
+
+// use takes a name that was defined before.
+func (p *parser) use(v Verb, pt part) (ID, *ParseError) {
+	w, err := p.next(v, "a name")
+	if err != nil {
+		return 0, err
+	}
+	p.at[pt] = w.at
+	return p.lookup(w)
+}
+
+func (p *parser) lookup(w word) (ID, *ParseError) {
+	if id, ok := p.ids[w.text]; ok {
+		return id, nil
+	}
+	if msg := badName(w.text); msg != "" {
+		return 0, p.errorAt(w.at, msg, "", nearest(w.text, p.t.Names))
+	}
+	return 0, p.errorAt(w.at, fmt.Sprintf("%s is not defined", w.text), "a name that a socket, inherit or netns before this line defines", nearest(w.text, p.t.Names))
+}
+
+func (p *parser) inherit(op *Op) (err *ParseError) {
+	if op.Child, err = p.define(VInherit, partChild, "the child's name"); err != nil {
+		return err
+	}
+	w, err := p.next(VInherit, "ADDR[:PORT]")
+	if err != nil {
+		return err
+	}
+	op.Addr, err = p.addrPort(w, false)
+	return err
+}
+
+func (p *parser) batch(op *Op) *ParseError {
+	w, err := p.next(VExit, "a namespace's name")
+	if err != nil {
+		return err
+	}
+	p.batchAt = p.batchAt[:0]
+	at := w.at
+	for name := range strings.SplitSeq(w.text, ",") {
+		id, err := p.lookup(word{name, at})
+		if err != nil {
+			return err
+		}
+		op.Batch = append(op.Batch, id)
+		p.batchAt = append(p.batchAt, at)
+		at += len(name) + 1
+	}
+	return nil
+}
+
+func (p *parser) send(op *Op) (err *ParseError) {
+	from, err := p.next(VSend, "the source's ADDR:PORT")
+	if err != nil {
+		return err
+	}
+	if op.From, err = p.addrPort(from, true); err != nil {
+		return err
+	}
+	arrow, err := p.next(VSend, "->")
+	if err != nil {
+		return err
+	}
+	if arrow.text != "->" {
+		return p.errorAt(arrow.at, fmt.Sprintf("%q where -> stands", arrow.text), stepUsage[VSend])
+	}
+	to, err := p.next(VSend, "the destination's ADDR:PORT")
+	if err != nil {
+		return err
+	}
+	if op.Addr, err = p.addrPort(to, true); err != nil || len(p.words) == 0 || p.resultsBegin() {
+		return err
+	}
+	w, _ := p.next(VSend, "dev=DEV")
+	key, value := p.keyValue(w)
+	if key != "dev" {
+		return p.errorAt(w.at, fmt.Sprintf("unexpected %q", w.text), stepUsage[VSend])
+	}
+	op.Dev, err = p.device(value, false)
+	return err
+}
+
+// socket reads a socket's family, options and attributes.
+func (p *parser) socket(op *Op) *ParseError {
+	w, err := p.next(VSocket, "the family")
+	if err != nil {
+		return err
+	}
+	p.at[partFamily] = w.at
+	f := slices.Index(familyNames[:], w.text)
+	if f <= 0 {
+		return p.errorAt(w.at, fmt.Sprintf("unknown family %q", w.text), "tcp4, tcp6, udp4 or udp6", nearest(w.text, familyNames[TCP4:]))
+	}
+	op.Family = Family(f)
+	var given []string
+	for len(p.words) > 0 && !p.resultsBegin() {
+		w, _ := p.next(VSocket, "an option")
+		key, value := p.keyValue(w)
+		if slices.Contains(given, key) {
+			return p.errorAt(w.at, key+" is given twice", "")
+		}
+		given = append(given, key)
+		if err := p.attribute(op, w, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyValue cuts KEY=VALUE; the value of a word without = is empty and ends it.
+func (p *parser) keyValue(w word) (string, word) {
+	key, value, _ := strings.Cut(w.text, "=")
+	return key, word{value, w.at + len(w.text) - len(value)}
+}
+
+var attributeNames = func() (names []string) {
+	for _, o := range OptNames {
+		names = append(names, o.Name)
+	}
+	return append(names, "uid", "dev", "netns", "range")
+}()
+
+// attribute reads one option or attribute of a socket.
+func (p *parser) attribute(op *Op, w word, key string, value word) (err *ParseError) {
+	for _, o := range OptNames {
+		if o.Name == w.text {
+			op.Opts |= o.Opt
+			return nil
+		}
+		if o.Name == key {
+			return p.errorAt(w.at, fmt.Sprintf("option %s takes no value", key), "the option for on, or none for off")
+		}
+	}
+	switch key {
+	case "uid":
+		op.UID, err = p.uid(value)
+	case "dev":
+		op.Dev, err = p.device(value, false)
+	case "netns":
+		p.at[partNet] = value.at
+		op.HasNet = true
+		op.Net, err = p.lookup(value)
+	case "range":
+		op.Range, err = p.portRange(value)
+	default:
+		return p.errorAt(w.at, fmt.Sprintf("unknown option %q", w.text),
+			"v6only, reuseaddr, reuseport, no-port, transparent, uid=N, dev=DEV, netns=NAME or range=LO-HI", nearest(key, attributeNames))
+	}
+	return err
+}
+
+// setting reads what a set changes.
+func (p *parser) setting(op *Op) (err *ParseError) {
+	w, err := p.next(VSet, "what to set")
+	if err != nil {
+		return err
+	}
+	key, value := p.keyValue(w)
+	switch key {
+	case "uid":
+		op.Field = SetUID
+		op.UID, err = p.uid(value)
+		return err
+	case "dev":
+		op.Field = SetDev
+		op.Dev, err = p.device(value, true)
+		return err
+	}
+	for _, o := range OptNames {
+		if o.Name != key {
+			continue
+		}
+		op.Field, op.Opts, op.On = SetOpt, o.Opt, value.text == "on"
+		if !op.On && value.text != "off" {
+			return p.errorAt(value.at, fmt.Sprintf("option %s is set to %q", key, value.text), key+"=on or "+key+"=off", nearest(value.text, []string{"on", "off"}))
+		}
+		return nil
+	}
+	return p.errorAt(w.at, fmt.Sprintf("cannot set %q", w.text), "v6only, reuseaddr, reuseport, no-port or transparent with =on or =off, uid=N or dev=DEV",
+		nearest(key, attributeNames[:len(OptNames)+2]))
+}
+
+// results reads what follows the operation, up to the end of the line.
+func (p *parser) results(s *Step) (err *ParseError) {
+	if len(p.words) > 0 && p.words[0].text == "=>" {
+		p.words = p.words[1:]
+		if s.Want, err = p.result(s.Op.Verb, partWant); err != nil {
+			return err
+		}
+	}
+	if len(p.words) > 0 && p.words[0].text == "oracle" {
+		p.words = p.words[1:]
+		if s.Oracle, err = p.result(s.Op.Verb, partOracle); err != nil {
+			return err
+		}
+	}
+	if len(p.words) > 0 {
+		w := p.words[0]
+		return p.errorAt(w.at, fmt.Sprintf("unexpected %q", w.text), "the end of the line after "+stepUsage[s.Op.Verb]+" [=> RESULT] [oracle RESULT]", nearest(w.text, []string{"=>", "oracle"}))
+	}
+	return nil
+}
+
+func (p *parser) result(v Verb, pt part) (Answer, *ParseError) {
+	if len(p.words) == 0 || p.resultsBegin() {
+		_, err := p.next(v, "the result")
+		err.Expected = resultsOf(v)
+		return Answer{}, err
+	}
+	p.at[pt] = p.words[0].at
+	a, used, wrong, msg := readAnswer(p.words, func(s string) (ID, bool) { id, ok := p.ids[s]; return id, ok })
+	if msg != "" {
+		return a, p.errorAt(wrong.at, msg, resultsOf(v), nearest(wrong.text, append(resultWords(), p.t.Names...)))
+	}
+	p.words = p.words[used:]
+	return a, nil
+}
+
+// addrPort reads ADDR:PORT, or ADDR[:PORT] if the port is not needed.
+func (p *parser) addrPort(w word, needPort bool) (netip.AddrPort, *ParseError) {
+	addr, port, hasPort := w.text, "", false
+	portAt := w.at
+	bracket := strings.HasPrefix(addr, "[")
+	if i := strings.LastIndexByte(addr, ':'); i >= 0 && i > strings.LastIndexByte(addr, ']') {
+		addr, port, hasPort = addr[:i], addr[i+1:], true
+		portAt += i + 1
+	}
+	const expected = "an address such as 127.0.0.1:40000 or [::1]:40000"
+	switch {
+	case !bracket && strings.ContainsRune(addr, ':'):
+		return netip.AddrPort{}, p.errorAt(w.at, fmt.Sprintf("the IPv6 address in %q is not in brackets", w.text), expected)
+	case bracket && !strings.HasSuffix(addr, "]"):
+		return netip.AddrPort{}, p.errorAt(w.at, fmt.Sprintf("the bracket in %q is not closed before the port", w.text), expected)
+	case bracket:
+		addr = addr[1 : len(addr)-1]
+	}
+	a, err := netip.ParseAddr(addr)
+	switch {
+	case err != nil || a.Is4() == bracket:
+		return netip.AddrPort{}, p.errorAt(w.at, fmt.Sprintf("%q is not an address", w.text), expected)
+	case a.Zone() != "":
+		return netip.AddrPort{}, p.errorAt(w.at, fmt.Sprintf("the address in %q has a zone", w.text), "an address without a zone; a device is given with dev=")
+	case !hasPort && needPort:
+		return netip.AddrPort{}, p.errorAt(w.at+len(w.text), fmt.Sprintf("the port of %s is missing", w.text), expected)
+	case !hasPort:
+		return netip.AddrPortFrom(a, 0), nil
+	}
+	n, ok := parseNumber(port, 1<<16-1)
+	if !ok || n == 0 && !needPort {
+		return netip.AddrPort{}, p.errorAt(portAt, fmt.Sprintf("%q is not a port", port), "a number "+portBounds(needPort)+" without leading zeros")
+	}
+	return netip.AddrPortFrom(a, uint16(n)), nil
+}
+
+func portBounds(zero bool) string {
+	if zero {
+		return "from 0 to 65535"
+	}
+	return "from 1 to 65535, or no port for the listener's own,"
+}
+
+func (p *parser) uid(w word) (uint32, *ParseError) {
+	n, ok := parseNumber(w.text, 1<<32-1)
+	if !ok {
+		return 0, p.errorAt(w.at, fmt.Sprintf("%q is not a uid", w.text), "uid=N, a number without leading zeros")
+	}
+	return uint32(n), nil
+}
+
+func (p *parser) device(w word, none bool) (Dev, *ParseError) {
+	d := slices.Index(devNames[:], w.text)
+	if d < 0 || d == int(NoDev) && !none {
+		expected, known := "lo, d1 or d2", devNames[DevLo:]
+		if none {
+			expected, known = "lo, d1, d2 or none", devNames[:]
+		}
+		return 0, p.errorAt(w.at, fmt.Sprintf("unknown device %q", w.text), expected, nearest(w.text, known))
+	}
+	return Dev(d), nil
+}
+
+func (p *parser) portRange(w word) (PortRange, *ParseError) {
+	lo, hi, _ := strings.Cut(w.text, "-")
+	l, okLo := parseNumber(lo, 1<<16-1)
+	h, okHi := parseNumber(hi, 1<<16-1)
+	r := PortRange{uint16(l), uint16(h)}
+	if !okLo || !okHi || badRange(r) {
+		return r, p.errorAt(w.at, fmt.Sprintf("%q is not a range of ports", w.text), "LO-HI with 1 <= LO <= HI <= 65535")
+	}
+	return r, nil
+}
+
+// parseNumber reads a decimal number up to limit, which has one spelling only.
+func parseNumber(s string, limit uint64) (uint64, bool) {
+	if s == "" || len(s) > 10 || s[0] == '0' && len(s) > 1 {
+		return 0, false
+	}
+	n := uint64(0)
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return 0, false
+		}
+		n = n*10 + uint64(s[i]-'0')
+	}
+	return n, n <= limit
+}
