@@ -1,0 +1,171 @@
+package oracle
+
+import (
+	"net/netip"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// The marks of a listener that a connection could go to. A listener of the
+// address itself is preferred to a wildcard one; then one that is bound to the
+// device, and one of IPv4 for an IPv4 connection, to one that is not. Between a
+// device-bound dual-stack listener and an IPv4 one without a device nothing is
+// documented: either is right.
+//
+// Sources: the man pages say where a listener receives, not who wins; that is
+// fixed by the kernel's selftests reuseport_addr_any (address before wildcard)
+// and reuseport_dualstack (IPv4 before dual-stack), and for the device by the
+// report of history row 26.
+const (
+	markFamily = 1 << iota
+	markDevice
+	markExact
+	markSets // how many sets of marks there are
+)
+
+// beats reports whether a listener with marks a is preferred to one with b.
+func beats(a, b int) bool {
+	if a&markExact != b&markExact {
+		return a&markExact != 0
+	}
+	return a != b && a&b == b
+}
+
+// takers are the listeners that could take a connection, by their marks.
+type takers struct {
+	count [markSets]int
+	first [markSets]int32 // one of them
+	// mixed says that they differ in what an accepted socket takes from them.
+	mixed [markSets]bool
+}
+
+// takersOf looks at every owner of the port that a connection over the loopback
+// device goes to.
+func (t *TCP) takersOf(to netip.AddrPort) (ts takers) {
+	dst := to.Addr().Unmap()
+	for i := t.firstOf(to.Port()); i != none; i = t.socks[i].next {
+		l := &t.socks[i]
+		if l.State != reusecheck.Listening || !takes(&l.Socket, dst) {
+			continue
+		}
+		marks := marksOf(&l.Socket, dst)
+		if ts.count[marks]++; ts.count[marks] == 1 {
+			ts.first[marks] = i
+		} else if !inheritAlike(&l.Socket, &t.socks[ts.first[marks]].Socket) {
+			ts.mixed[marks] = true
+		}
+	}
+	return ts
+}
+
+// takes reports whether listener l receives what arrives for dst by loopback.
+func takes(l *reusecheck.Socket, dst netip.Addr) bool {
+	there := reachOf(0, dst)
+	own := reachOf(l.Opts, l.Local.Addr())
+	return own.meets(&there) && devicesMeet(l.Dev, reusecheck.DevLo)
+}
+
+func marksOf(l *reusecheck.Socket, dst netip.Addr) (marks int) {
+	if l.Local.Addr().Unmap() == dst {
+		marks |= markExact
+	}
+	if l.Dev != reusecheck.NoDev {
+		marks |= markDevice
+	}
+	if dst.Is4() && !l.Family.Is6() {
+		marks |= markFamily
+	}
+	return marks
+}
+
+func inheritAlike(a, b *reusecheck.Socket) bool {
+	return a.Family == b.Family && a.UID == b.UID && a.Dev == b.Dev &&
+		a.Opts == b.Opts && a.AddrLocked == b.AddrLocked
+}
+
+// best reports whether listeners with these marks are there and none beats them.
+func (ts *takers) best(marks int) bool {
+	if ts.count[marks] == 0 {
+		return false
+	}
+	for other, n := range ts.count {
+		if n > 0 && beats(other, marks) {
+			return false
+		}
+	}
+	return true
+}
+
+// bestIs reports whether l is among the best.
+func (ts *takers) bestIs(l *member, to netip.AddrPort) bool {
+	dst := to.Addr()
+	return l.State == reusecheck.Listening && l.Local.Port() == to.Port() &&
+		takes(&l.Socket, dst) && ts.best(marksOf(&l.Socket, dst))
+}
+
+// pick is one of the best listeners, none when nobody listens; sure says that
+// whichever takes the connection, the accepted socket is the same.
+func (ts *takers) pick(t *TCP) (slot int32, sure bool) {
+	slot, sure = none, true
+	for marks := range ts.count {
+		switch {
+		case !ts.best(marks):
+		case slot == none:
+			slot, sure = ts.first[marks], !ts.mixed[marks]
+		default:
+			alike := inheritAlike(&t.socks[slot].Socket, &t.socks[ts.first[marks]].Socket)
+			sure = sure && alike && !ts.mixed[marks]
+		}
+	}
+	return slot, sure
+}
+
+// judgeInherit judges who takes a connection that arrives at addr. Nobody's
+// reuse is asked: an accepted socket shares its listener's port by nature.
+func (t *TCP) judgeInherit(l *member, addr netip.AddrPort, got reusecheck.Answer) Verdict {
+	switch {
+	case l.State != reusecheck.Listening:
+		return t.impossible(l, reusecheck.RefuseState, reusecheck.ECONNREFUSED, got)
+	case l.Dev == reusecheck.Dev1 || l.Dev == reusecheck.Dev2:
+		return open(got, openDevice)
+	}
+	number := l.Local.Port()
+	if p := addr.Port(); p != 0 && p != number {
+		// A transparent proxy redirects to the listener: no look-up by
+		// address decides, and what redirects is not the stack's.
+		return t.granted(l, got)
+	}
+	dst := reusecheck.Canonical(l.Family, addr.Addr()).Unmap()
+	if dst.IsUnspecified() || !isLocal(dst) {
+		return open(got, openRoute)
+	}
+	return t.judgeTaken(l, netip.AddrPortFrom(dst, number), got)
+}
+
+// judgeTaken holds the answer against the best listeners: l if it is one of
+// them, else another.
+func (t *TCP) judgeTaken(l *member, to netip.AddrPort, got reusecheck.Answer) Verdict {
+	ts := t.takersOf(to)
+	winner, _ := ts.pick(t)
+	named := ts.bestIs(l, to)
+	want := reusecheck.Fail(reusecheck.ECONNREFUSED)
+	switch {
+	case named:
+		want = reusecheck.Success
+	case winner != none:
+		want = reusecheck.Answer{Kind: reusecheck.Received, Who: t.socks[winner].ID}
+	}
+	switch {
+	case got.Kind == reusecheck.OK && named:
+		return agree(got)
+	case got.Kind == reusecheck.Received && got.Who != l.ID:
+		if who := t.find(got.Who); who != nil && ts.bestIs(who, to) {
+			return agree(got)
+		}
+	case got.Kind == reusecheck.Failed && (winner == none || !aboutPort(got) && got.Errno != reusecheck.ECONNREFUSED):
+		return agree(got)
+	case got.Kind == reusecheck.Nobody && winner == none:
+		return agree(got)
+	}
+	return t.disagree(want)
+}
