@@ -1,0 +1,55 @@
+package live
+
+import (
+	"github.com/reusecheck/reusecheck"
+	"golang.org/x/sys/unix"
+)
+
+// backlog is more connections than any trace leaves waiting: each is accepted at once.
+const backlog = 128
+
+// bind binds a socket; the port is in the answer when the kernel picked it.
+func (r *runner) bind(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
+	r.hold(op.Addr.Port())
+	if err := unix.Bind(s.fd, kernelAddr(s.family, op.Addr)); err != nil {
+		return answer(err)
+	}
+	if port := op.Addr.Port(); port != 0 {
+		s.port, s.locked = port, true
+		return reusecheck.Success, nil
+	}
+	return r.picked(s)
+}
+
+// listen makes a socket listen; one without a port gets one.
+func (r *runner) listen(s *socket) (reusecheck.Answer, error) {
+	if err := unix.Listen(s.fd, backlog); err != nil {
+		return answer(err)
+	}
+	s.listening = true
+	if s.port != 0 {
+		return reusecheck.Success, nil
+	}
+	return r.picked(s)
+}
+
+// picked takes note of the port that the kernel gave to a socket that had none,
+// and answers with it. A no-port bind leaves none.
+func (r *runner) picked(s *socket) (reusecheck.Answer, error) {
+	a, err := localAddr(s.fd)
+	if err != nil {
+		return reusecheck.Answer{}, err
+	}
+	s.port = a.Port()
+	r.hold(s.port)
+	return reusecheck.Picked(s.port), nil
+}
+
+// release takes note that a socket came to be closed: without a port that the
+// trace named, it holds none any more.
+func (s *socket) release() {
+	s.listening = false
+	if !s.locked {
+		s.port = 0
+	}
+}

@@ -1,0 +1,164 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reusecheck/reusecheck"
+	"golang.org/x/sys/unix"
+)
+
+// connect opens a connection. The listener's end is accepted at once.
+func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
+	r.hold(op.Addr.Port())
+	started, err := r.open(s.fd, kernelAddr(s.family, op.Addr))
+	if err != nil {
+		if started {
+			s.release()
+		}
+		return answer(err)
+	}
+	local, err := localAddr(s.fd)
+	if err != nil {
+		return reusecheck.Answer{}, err
+	}
+	peer, err := peerAddr(s.fd)
+	if err != nil {
+		return reusecheck.Answer{}, err
+	}
+	s.connected, s.other = true, -1
+	if local != peer { // else the socket is connected to itself
+		if _, s.other, err = r.accept(); err != nil {
+			return reusecheck.Answer{}, fmt.Errorf("accept the connection from %s to %s: %w", local, peer, err)
+		}
+	}
+	if s.port != 0 {
+		return reusecheck.Success, nil
+	}
+	s.port = local.Port()
+	r.hold(s.port)
+	return reusecheck.Picked(s.port), nil
+}
+
+// open connects a descriptor and collects the result, which a second connect
+// gives: a socket whose result is not collected stays in the middle. started
+// says that the kernel took the attempt up, so that a failure closed the socket.
+func (r *runner) open(fd int, sa unix.Sockaddr) (started bool, err error) {
+	switch err = unix.Connect(fd, sa); err {
+	case nil:
+		return true, nil
+	case unix.EISCONN, unix.EALREADY, unix.EINVAL, unix.EAFNOSUPPORT:
+		return false, err
+	case unix.EINPROGRESS:
+	default:
+		return true, err
+	}
+	for end := time.Now().Add(r.options.wait()); ; {
+		if err = unix.Connect(fd, sa); err != unix.EALREADY {
+			return true, err
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return true, fmt.Errorf("connect: no answer within %s", r.options.wait())
+		}
+		if _, err := poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left); err != nil {
+			return true, err
+		}
+	}
+}
+
+// poll waits for one of the descriptors, at most for the time given.
+func poll(fds []unix.PollFd, wait time.Duration) (int, error) {
+	for {
+		n, err := unix.Poll(fds, int(wait.Milliseconds())+1)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+var errNobody = errors.New("no listener of the trace got it")
+
+// accept takes the one connection that waits, from whichever listener has it,
+// as that listener's user.
+func (r *runner) accept() (by *socket, fd int, err error) {
+	var listeners []*socket
+	var fds []unix.PollFd
+	for _, s := range r.socks {
+		if s != nil && s.listening {
+			listeners = append(listeners, s)
+			fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
+		}
+	}
+	if len(fds) == 0 {
+		return nil, -1, errNobody
+	}
+	n, err := poll(fds, r.options.wait())
+	if err != nil {
+		return nil, -1, fmt.Errorf("poll the listeners: %w", err)
+	}
+	if n == 0 {
+		return nil, -1, errNobody
+	}
+	for i := range fds {
+		if fds[i].Revents&unix.POLLIN == 0 {
+			continue
+		}
+		s := listeners[i]
+		err := r.asUser(s.uid, func() error {
+			fd, _, err = unix.Accept4(s.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+			return err
+		})
+		if err != nil {
+			return nil, -1, ofSocketCall("accept", err)
+		}
+		return s, fd, nil
+	}
+	return nil, -1, errNobody
+}
+
+// shutdown shuts a socket down for reading and writing: a listener stops
+// listening, a connection ends at both ends.
+func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
+	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil {
+		return answer(err)
+	}
+	if s.connected {
+		s.endOther()
+		if err := r.awaitClosed(s.fd); err != nil {
+			return reusecheck.Answer{}, err
+		}
+	}
+	s.release()
+	return reusecheck.Success, nil
+}
+
+// awaitClosed waits until the other end's reset has closed a socket.
+func (r *runner) awaitClosed(fd int) error {
+	const stateClose = 7
+	for end := time.Now().Add(r.options.wait()); ; pause() {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
+		if err != nil {
+			return fmt.Errorf("read the connection's state: %w", err)
+		}
+		if info.State == stateClose {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("shutdown: the connection did not end within %s", r.options.wait())
+		}
+	}
+}
+
+// disconnect connects a socket to AF_UNSPEC.
+func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
+	if err := disconnectCall(s.fd); err != nil {
+		return answer(err)
+	}
+	if s.connected {
+		s.endOther()
+	}
+	s.release()
+	return reusecheck.Success, nil
+}

@@ -1,0 +1,94 @@
+package live
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/reusecheck/reusecheck"
+	"golang.org/x/sys/unix"
+)
+
+// timewait closes a connected socket first and its other end then, and waits
+// until the TIME_WAIT entry stands in its place and the other end is gone.
+func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error) {
+	if !s.connected {
+		return reusecheck.Fail(reusecheck.ENOTCONN), nil
+	}
+	t, err := r.tupleOf(s)
+	if err != nil {
+		return reusecheck.Answer{}, err
+	}
+	unix.Close(s.fd)
+	if s.other >= 0 {
+		unix.Close(s.other)
+	}
+	s.fd, s.other, s.connected = -1, -1, false
+	s.wait = &t
+	back := t
+	back.local, back.peer, back.device = t.peer, t.local, 0
+	for end := time.Now().Add(r.options.wait()); ; pause() {
+		e, found, err := r.ns.diag.find(t)
+		if err != nil {
+			return reusecheck.Answer{}, err
+		}
+		if found && e.state == stateTimeWait {
+			_, busy, err := r.ns.diag.find(back)
+			if err != nil {
+				return reusecheck.Answer{}, err
+			}
+			if !busy || t.local == t.peer {
+				s.wait.cookie = e.cookie
+				return reusecheck.Success, nil
+			}
+		}
+		if time.Now().After(end) {
+			return reusecheck.Answer{}, fmt.Errorf("timewait %s: no TIME_WAIT entry within %s", id, r.options.wait())
+		}
+	}
+}
+
+// tupleOf is a connected socket's name for sock_diag.
+func (r *runner) tupleOf(s *socket) (tuple, error) {
+	local, err := localAddr(s.fd)
+	if err != nil {
+		return tuple{}, err
+	}
+	peer, err := peerAddr(s.fd)
+	if err != nil {
+		return tuple{}, err
+	}
+	family := uint8(unix.AF_INET)
+	if s.family.Is6() {
+		family = unix.AF_INET6
+	}
+	device := 0
+	if s.dev != reusecheck.NoDev {
+		device = r.ns.device[s.dev]
+	}
+	return tuple{family: family, device: uint32(device), cookie: noCookie,
+		local: bare(local), peer: bare(peer)}, nil
+}
+
+func bare(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port())
+}
+
+// expire ends a TIME_WAIT entry by sock_diag's destroy request. The entry is
+// named by its cookie, so that a connection that took its place is not hit.
+func (r *runner) expire(op reusecheck.Op) (reusecheck.Answer, error) {
+	s := r.get(op.Sock)
+	if s == nil || s.wait == nil {
+		return reusecheck.Fail(reusecheck.EBADF), nil
+	}
+	switch err := r.ns.diag.destroy(*s.wait); err {
+	case nil, unix.ENOENT, unix.ESTALE: // or it is gone already
+		r.forget(op.Sock)
+		return reusecheck.Success, nil
+	case unix.EOPNOTSUPP, unix.EPERM:
+		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "the end of a TIME_WAIT socket",
+			Why: "sock_diag does not destroy sockets here (CONFIG_INET_DIAG_DESTROY): " + err.Error()}
+	default:
+		return reusecheck.Answer{}, fmt.Errorf("expire: %w", err)
+	}
+}
