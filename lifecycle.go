@@ -121,7 +121,7 @@ func (c *checker) refers(op *Op) *fault {
 			if f := c.uses(id, true, partBatch, i); f != nil {
 				return f
 			}
-			c.ids[id].stage, c.ids[id].ended = stageGone, "is named twice"
+			c.ids[id].stage, c.ids[id].ended = stageGone, "is named twice in this step"
 		}
 		return nil
 	case VExpire:
@@ -240,6 +240,9 @@ func (c *checker) answer(op *Op, a *Answer) string {
 	case Received:
 		if ok = op.Verb == VSend || op.Verb == VInherit; !ok {
 			break
+		}
+		if op.Verb == VInherit && a.Who == op.Child {
+			return fmt.Sprintf("%s is the socket that the step makes, not a listener", c.name(a.Who))
 		}
 		if f := c.defined(a.Who, false, partWant, 0); f != nil {
 			return f.msg

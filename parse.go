@@ -231,7 +231,7 @@ func (p *parser) plain() (string, *ParseError) {
 	s, _, _ := strings.Cut(p.line, "#")
 	for i, r := range s {
 		if r > unicode.MaxASCII {
-			return "", p.errorAt(i, fmt.Sprintf("character %U outside ASCII", r), "it in a title, source or comment only")
+			return "", p.errorAt(i, fmt.Sprintf("character %U outside ASCII", r), "ASCII outside of titles, sources and comments")
 		}
 	}
 	return s, nil
@@ -286,7 +286,8 @@ func (p *parser) header(h int, key word) *ParseError {
 	case hKernels:
 		text, off, msg := parseKernels(v.text)
 		if msg != "" {
-			return p.errorAt(v.at+off, msg, headerUsage[hKernels], nearest(v.text, []string{"all"}))
+			element, _, _ := strings.Cut(v.text[off:], ",")
+			return p.errorAt(v.at+off, msg, headerUsage[hKernels], nearest(element, []string{"all"}))
 		}
 		p.t.Kernels = kernelSet(text)
 		p.t.StatesAll = p.t.Kernels == KernelSet{}

@@ -85,23 +85,33 @@ func quotable(line string) string {
 }
 
 // nearest is the candidate with the smallest edit distance to word, "" when
-// none is near enough to be what was meant. The first of equals wins.
+// none is near enough to be what was meant. Of equals the one that begins most
+// like word wins, then the first.
 func nearest(word string, candidates []string) string {
 	const longest = 64 // keeps the cost of an error bounded
 	if word == "" || len(word) > longest {
 		return ""
 	}
 	w := strings.ToLower(word)
-	best, limit := "", (len(w)+1)/3
+	best, limit, common := "", (len(w)+1)/3, -1
 	for _, c := range candidates {
 		if len(c) > longest || c == word {
 			continue
 		}
-		if d := editDistance(w, strings.ToLower(c), limit); d <= limit {
-			best, limit = c, d-1
+		lower := strings.ToLower(c)
+		d, n := editDistance(w, lower, limit), commonPrefix(w, lower)
+		if d < limit || d == limit && n > common {
+			best, limit, common = c, d, n
 		}
 	}
 	return best
+}
+
+func commonPrefix(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // editDistance counts insertions, deletions, substitutions and swaps of

@@ -127,6 +127,9 @@ func reserved(name string) string {
 	case "ok", "none", "oracle":
 		return "a word of the results"
 	}
+	if !strings.HasPrefix(name, "E") {
+		return "" // most names, without asking the table
+	}
 	if _, ok := errnoByName[name]; ok {
 		return "an error's symbol"
 	}
