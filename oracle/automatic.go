@@ -76,14 +76,15 @@ func (s *supply) mayMiss() bool { return s.odd && s.fits == 1 }
 // for listen without a port (ip(7), ip_local_port_range; bind(2) and listen(2):
 // EADDRINUSE when the whole range is in use).
 func (t *TCP) judgeAutomatic(m *member, addr netip.Addr, got reusecheck.Answer) Verdict {
-	if !aboutPort(got) {
-		return t.stateError(m, reusecheck.Success, got)
-	}
 	if t.lost > 0 {
 		return open(got, openLost)
 	}
 	r := t.world.rangeFor(&m.Socket)
 	switch {
+	case m.doubts(got):
+		return t.disagree(t.wantAutomatic(m, addr, r))
+	case !aboutPort(got):
+		return agree(got)
 	case got.Kind == reusecheck.OK && got.Port != 0:
 		return t.judgePicked(m, addr, r, got)
 	case got.Kind == reusecheck.OK:

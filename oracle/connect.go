@@ -10,6 +10,11 @@ import (
 // IPv4 connection is the same whether an IPv4 or an IPv6 socket holds it.
 type flow struct{ src, dst netip.AddrPort }
 
+// from is the flow from another port.
+func (f flow) from(number uint16) flow {
+	return flow{netip.AddrPortFrom(f.src.Addr(), number), f.dst}
+}
+
 // flowOf says where a connection from m to an address starts and ends.
 // Connecting to the wildcard is connecting to the own host: to the address that
 // the socket is bound to, or else to the loopback address. A socket without an
@@ -82,7 +87,7 @@ func (t *TCP) judgeFromPort(m *member, f flow, got reusecheck.Answer) Verdict {
 	case maybe:
 		return open(got, t.whyMaybe(f))
 	}
-	return t.judgeReached(m, f, reusecheck.Success, got)
+	return t.judgeReached(f, reusecheck.Success, got)
 }
 
 // judgeFromAny judges a connect from a port that the stack was to pick, which
@@ -100,18 +105,21 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 			return open(got, openSearch)
 		}
 		t.conflicts = t.conflicts[:0]
-		return t.disagree(t.wantReached(m, f, reusecheck.Picked(s.lowest)))
+		return t.disagree(t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest)))
 	case got.Kind != reusecheck.OK:
-		return t.judgeReached(m, f, reusecheck.Success, got)
+		if v := t.judgeReached(f, reusecheck.Success, got); v.Agrees {
+			return v
+		}
+		return t.disagree(t.wantPicked(m, f, r))
 	case got.Port == 0:
 		s := t.supplyOfFlow(m, f, r)
 		if s.fits+s.maybe == 0 {
 			return t.disagree(reusecheck.Fail(reusecheck.EADDRNOTAVAIL))
 		}
 		t.conflicts = t.conflicts[:0]
-		return t.judgeReached(m, f, reusecheck.Success, got)
+		return t.judgeReached(f, reusecheck.Success, got)
 	}
-	f.src = netip.AddrPortFrom(f.src.Addr(), got.Port)
+	f = f.from(got.Port)
 	fit := blocked
 	if r.Contains(got.Port) && !t.world.isReserved(got.Port) {
 		fit = t.fitFlow(m, f, true)
@@ -122,7 +130,7 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 	case maybe:
 		return open(got, t.whyMaybe(f))
 	}
-	return t.judgeReached(m, f, got, got)
+	return t.judgeReached(f, got, got)
 }
 
 func isPortError(got reusecheck.Answer) bool { return got.Kind == reusecheck.Failed && aboutPort(got) }
@@ -135,11 +143,11 @@ func (t *TCP) wantPicked(m *member, f flow, r reusecheck.PortRange) reusecheck.A
 	if s.lowest == 0 {
 		return reusecheck.Fail(reusecheck.EADDRNOTAVAIL)
 	}
-	return t.wantReached(m, f, reusecheck.Picked(s.lowest))
+	return t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest))
 }
 
 // wantReached is ok if somebody is there to connect to.
-func (t *TCP) wantReached(m *member, f flow, ok reusecheck.Answer) reusecheck.Answer {
+func (t *TCP) wantReached(f flow, ok reusecheck.Answer) reusecheck.Answer {
 	if ts := t.takersOf(f.dst); f.src != f.dst {
 		if l, _ := ts.pick(t); l == none {
 			return reusecheck.Fail(reusecheck.ECONNREFUSED)
@@ -150,8 +158,8 @@ func (t *TCP) wantReached(m *member, f flow, ok reusecheck.Answer) reusecheck.An
 
 // judgeReached judges the rest of a connect whose port is in order: it succeeds
 // if somebody listens at the other end, or if the other end is the socket itself.
-func (t *TCP) judgeReached(m *member, f flow, ok, got reusecheck.Answer) Verdict {
-	want := t.wantReached(m, f, ok)
+func (t *TCP) judgeReached(f flow, ok, got reusecheck.Answer) Verdict {
+	want := t.wantReached(f, ok)
 	refused := reusecheck.Fail(reusecheck.ECONNREFUSED)
 	switch {
 	case f.src == f.dst && got == refused: // it met itself, or nobody: no document
@@ -169,8 +177,7 @@ func (t *TCP) judgeReached(m *member, f flow, ok, got reusecheck.Answer) Verdict
 // supplyOfFlow surveys the range for a connect, and notes who blocks a port.
 func (t *TCP) supplyOfFlow(m *member, f flow, r reusecheck.PortRange) supply {
 	return t.survey(r, func(number uint16) fit {
-		f.src = netip.AddrPortFrom(f.src.Addr(), number)
-		return t.fitFlow(m, f, true)
+		return t.fitFlow(m, f.from(number), true)
 	})
 }
 

@@ -142,8 +142,8 @@ func (t *TCP) judgeNamed(m *member, addr netip.Addr, number uint16, got reuseche
 		switch {
 		case got == inUse:
 			return t.refused(got)
-		case !aboutPort(got):
-			return t.stateError(m, inUse, got)
+		case !aboutPort(got) && !m.doubts(got):
+			return agree(got)
 		}
 		return t.disagree(inUse)
 	case vague:
@@ -156,24 +156,17 @@ func (t *TCP) judgeNamed(m *member, addr netip.Addr, number uint16, got reuseche
 
 // granted judges an operation that nothing stands against.
 func (t *TCP) granted(m *member, got reusecheck.Answer) Verdict {
-	switch {
-	case got.Kind == reusecheck.OK:
+	if got.Kind == reusecheck.OK || !aboutPort(got) && !m.doubts(got) {
 		return agree(got)
-	case !aboutPort(got):
-		return t.stateError(m, reusecheck.Success, got)
 	}
 	return t.disagree(reusecheck.Success)
 }
 
-// stateError takes an error about the socket's state from the stack. Only
-// EINVAL is doubted: bind(2) and listen(2) give it to a socket that has a port,
-// is connected or was given a wrong address, so a socket that has done nothing
-// yet cannot meet it.
-func (t *TCP) stateError(m *member, want, got reusecheck.Answer) Verdict {
-	if got.Errno == reusecheck.EINVAL && !m.used {
-		return t.disagree(want)
-	}
-	return agree(got)
+// doubts reports whether an error about m's state cannot be. Only EINVAL is
+// doubted: bind(2) and listen(2) give it to a socket that has a port, is connected
+// or was given a wrong address, so one that has done nothing yet cannot meet it.
+func (m *member) doubts(got reusecheck.Answer) bool {
+	return got == reusecheck.Fail(reusecheck.EINVAL) && !m.used
 }
 
 // visit looks at every owner of the requested port and notes those that stand

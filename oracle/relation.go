@@ -82,10 +82,12 @@ func refusal(b, o *reusecheck.Socket, p Purpose) reusecheck.Reason {
 		switch {
 		case byAddr && !byPort:
 			return reusecheck.ReasonNone
-		case byPort || !b.Opts.Has(reusecheck.ReuseAddr):
+		case !b.Opts.Has(reusecheck.ReuseAddr):
 			return reusecheck.RefuseAutomatic
 		case !o.Opts.Has(reusecheck.ReuseAddr):
 			return reusecheck.RefuseNoReuseAddr
+		case byPort:
+			return reusecheck.RefuseAutomatic
 		}
 		return reusecheck.RefuseListening
 	}
