@@ -24,6 +24,13 @@ func (r *runner) bind(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
 // listen makes a socket listen; one without a port gets one.
 func (r *runner) listen(s *socket) (reusecheck.Answer, error) {
 	if err := unix.Listen(s.fd, backlog); err != nil {
+		if err == unix.EINVAL && s.port == 0 && !s.ended {
+			// Linux 6.18 refuses a socket that has once sent a SYN after it
+			// gave it a port, and leaves it the port.
+			if _, err := r.picked(s); err != nil {
+				return reusecheck.Answer{}, err
+			}
+		}
 		return answer(err)
 	}
 	s.listening = true

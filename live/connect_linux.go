@@ -12,10 +12,10 @@ import (
 // connect opens a connection. The listener's end is accepted at once.
 func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
 	r.hold(op.Addr.Port())
-	started, err := r.open(s.fd, kernelAddr(s.family, op.Addr))
-	if err != nil {
-		if started {
-			s.release()
+	if err := r.open(s.fd, kernelAddr(s.family, op.Addr)); err != nil {
+		switch err {
+		case unix.EADDRNOTAVAIL, unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EINVAL:
+			s.release() // the attempt was taken up, and closed the socket
 		}
 		return answer(err)
 	}
@@ -42,28 +42,22 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 }
 
 // open connects a descriptor and collects the result, which a second connect
-// gives: a socket whose result is not collected stays in the middle. started
-// says that the kernel took the attempt up, so that a failure closed the socket.
-func (r *runner) open(fd int, sa unix.Sockaddr) (started bool, err error) {
-	switch err = unix.Connect(fd, sa); err {
-	case nil:
-		return true, nil
-	case unix.EISCONN, unix.EALREADY, unix.EINVAL, unix.EAFNOSUPPORT:
-		return false, err
-	case unix.EINPROGRESS:
-	default:
-		return true, err
+// gives: a socket whose result is not collected stays in the middle.
+func (r *runner) open(fd int, sa unix.Sockaddr) error {
+	err := unix.Connect(fd, sa)
+	if err != unix.EINPROGRESS {
+		return err
 	}
 	for end := time.Now().Add(r.options.wait()); ; {
 		if err = unix.Connect(fd, sa); err != unix.EALREADY {
-			return true, err
+			return err
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			return true, fmt.Errorf("connect: no answer within %s", r.options.wait())
+			return fmt.Errorf("connect: no answer within %s", r.options.wait())
 		}
 		if _, err := poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left); err != nil {
-			return true, err
+			return fmt.Errorf("poll the connection: %w", err)
 		}
 	}
 }
@@ -125,13 +119,27 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 		return answer(err)
 	}
 	if s.connected {
-		s.endOther()
-		if err := r.awaitClosed(s.fd); err != nil {
+		if err := r.endByOther(s); err != nil {
 			return reusecheck.Answer{}, err
 		}
+		s.ended = true
 	}
 	s.release()
 	return reusecheck.Success, nil
+}
+
+// endByOther lets the other end reset a connection. A reset comes over lo: for
+// that moment a socket on another device is taken off it, which no cache and no
+// other step sees.
+func (r *runner) endByOther(s *socket) error {
+	if dev := s.dev; away(dev) {
+		if err := r.setDevice(s, reusecheck.NoDev); err != nil {
+			return err
+		}
+		defer func() { _ = r.setDevice(s, dev) }() // it was there a moment ago
+	}
+	s.endOther()
+	return r.awaitClosed(s.fd)
 }
 
 // awaitClosed waits until the other end's reset has closed a socket.
@@ -159,6 +167,7 @@ func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
 	if s.connected {
 		s.endOther()
 	}
+	s.ended = false
 	s.release()
 	return reusecheck.Success, nil
 }

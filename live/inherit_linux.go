@@ -26,7 +26,7 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	switch {
 	case !l.listening && (l.port == 0 || to.Port() != l.port):
 		return reusecheck.Fail(reusecheck.ECONNREFUSED), nil
-	case to.Port() != l.port:
+	case to.Port() != l.port && !away(l.dev):
 		done, err := r.redirectTo(l)
 		if err != nil {
 			return reusecheck.Answer{}, err
@@ -95,7 +95,7 @@ func (r *runner) client(to netip.AddrPort) (fd int, err error) {
 	if addr.Is4() {
 		family = reusecheck.TCP4
 	}
-	if _, err := r.open(fd, kernelAddr(family, netip.AddrPortFrom(addr, to.Port()))); err != nil {
+	if err := r.open(fd, kernelAddr(family, netip.AddrPortFrom(addr, to.Port()))); err != nil {
 		abort(fd)
 		return -1, err
 	}

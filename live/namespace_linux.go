@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/reusecheck/reusecheck"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -27,8 +28,8 @@ type namespace struct {
 	noDevice error  // why d1 and d2 are not there
 	noIPv6   error  // why fd00::1 and its like are not there
 
-	original map[string]string // settings as they were before the first change
-	current  map[string]string // settings that differ from that
+	settings []*setting // every one that was ever changed
+	want     []reusecheck.Sysctl
 
 	redirect *redirect // nil until a connection is to be redirected
 	client   uint32    // clients made for inherited connections
@@ -59,8 +60,7 @@ func onFreshThread(f func() error) error {
 
 // newNamespace makes a namespace and everything in it that a trace may expect.
 func newNamespace() (n *namespace, err error) {
-	n = &namespace{ns: -1, home: -1, sockstat: -1, sockstat6: -1,
-		original: map[string]string{}, current: map[string]string{}}
+	n = &namespace{ns: -1, home: -1, sockstat: -1, sockstat6: -1}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -96,15 +96,7 @@ func (n *namespace) make() error {
 	if n.diag, err = newDiag(); err != nil {
 		return err
 	}
-	if err := n.addDevices(); err != nil {
-		return err
-	}
-	if err := n.set("net.ipv4.tcp_tw_reuse", "0"); err != nil {
-		return err
-	}
-	n.original["net.ipv4.tcp_tw_reuse"] = "0" // the world's default, from here on
-	delete(n.current, "net.ipv4.tcp_tw_reuse")
-	return nil
+	return n.addDevices()
 }
 
 // differ is the safeguard of the package: the namespace of the traces must not
@@ -147,7 +139,7 @@ func (n *namespace) addDevices() error {
 	if err := h.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("set lo up: %w", err)
 	}
-	n.device[1] = lo.Attrs().Index
+	n.device[reusecheck.DevLo] = lo.Attrs().Index
 	for _, a := range append([]string{clientAddr6}, localAddrs6...) {
 		addr := &netlink.Addr{
 			IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)},
@@ -173,7 +165,7 @@ func (n *namespace) addDevices() error {
 		if err != nil {
 			return fmt.Errorf("find %s: %w", name, err)
 		}
-		n.device[2+i] = l.Attrs().Index
+		n.device[reusecheck.Dev1+reusecheck.Dev(i)] = l.Attrs().Index
 	}
 	return nil
 }
@@ -227,6 +219,10 @@ func (n *namespace) close() {
 	if n.diag != nil {
 		n.diag.close()
 	}
+	for _, s := range n.settings {
+		unix.Close(s.fd)
+	}
+	n.settings = nil
 	for _, fd := range []int{n.sockstat, n.sockstat6, n.ns, n.home} {
 		if fd >= 0 {
 			unix.Close(fd)

@@ -1,15 +1,29 @@
 package live
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/reusecheck/reusecheck"
+	"golang.org/x/sys/unix"
 )
 
 const portRangeSetting = "net.ipv4.ip_local_port_range"
+
+// A setting is one file under /proc/sys/net, opened in the namespace that it
+// belongs to, which it keeps to whichever thread writes.
+type setting struct {
+	name     string
+	fd       int
+	original string // as it was before the first change
+	current  string
+}
+
+// ownSettings are what every trace gets unless it says otherwise.
+var ownSettings = []reusecheck.Sysctl{
+	// An automatic port must not depend on how many seconds ago a TIME_WAIT entry was made.
+	{Name: "net.ipv4.tcp_tw_reuse", Value: "0"},
+}
 
 // configure gives the namespace the settings of cfg and takes away those of the
 // configuration before it.
@@ -18,64 +32,87 @@ func (n *namespace) configure(cfg reusecheck.Config) error {
 	if ports.Size() == 0 {
 		ports = reusecheck.DefaultPorts
 	}
-	want := map[string]string{portRangeSetting: fmt.Sprintf("%d %d", ports.Lo, ports.Hi)}
-	for _, s := range cfg.Sysctl {
-		want[s.Name] = s.Value
+	n.want = append(n.want[:0], ownSettings...)
+	n.want = append(n.want, reusecheck.Sysctl{Name: portRangeSetting, Value: fmt.Sprintf("%d\t%d", ports.Lo, ports.Hi)})
+	n.want = append(n.want, cfg.Sysctl...)
+	for _, s := range n.settings {
+		if _, wanted := lastOf(n.want, s.name); wanted {
+			continue
+		}
+		if err := s.set(s.original); err != nil {
+			return err
+		}
 	}
-	return n.apply(want)
+	for i := range n.want {
+		if value, _ := lastOf(n.want, n.want[i].Name); value != n.want[i].Value {
+			continue // said again later
+		}
+		s, err := n.setting(n.want[i].Name)
+		if err != nil {
+			return err
+		}
+		if err := s.set(n.want[i].Value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (n *namespace) apply(want map[string]string) error {
-	same := len(want) == len(n.current)
-	for name, value := range want {
-		same = same && n.current[name] == value
-	}
-	if same {
-		return nil
-	}
-	return n.enter(func() error {
-		for name := range n.current {
-			if _, kept := want[name]; !kept {
-				if err := n.set(name, n.original[name]); err != nil {
-					return err
-				}
-				delete(n.current, name)
-			}
+// lastOf is the value that a list gives to a setting.
+func lastOf(list []reusecheck.Sysctl, name string) (string, bool) {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Name == name {
+			return list[i].Value, true
 		}
-		for name, value := range want {
-			if err := n.set(name, value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return "", false
 }
 
-// set writes one setting. The thread must be in the namespace: /proc/sys/net
-// shows the reader's own.
-func (n *namespace) set(name, value string) error {
+// setting finds a setting, and opens it the first time.
+func (n *namespace) setting(name string) (*setting, error) {
+	for _, s := range n.settings {
+		if s.name == name {
+			return s, nil
+		}
+	}
 	path, err := settingPath(name)
 	if err != nil {
+		return nil, err
+	}
+	s := &setting{name: name, fd: -1}
+	err = n.enter(func() (err error) {
+		// /proc/sys/net shows the namespace of whoever opens it.
+		s.fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 		return err
+	})
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.EACCES, unix.EPERM:
+		return nil, &reusecheck.Unsupported{What: "sysctl " + name,
+			Why: "it cannot be set in a network namespace: " + err.Error()}
+	default:
+		return nil, fmt.Errorf("open sysctl %s: %w", name, err)
 	}
-	if _, known := n.original[name]; !known {
-		b, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return &reusecheck.Unsupported{What: "sysctl " + name,
-				Why: "this kernel has no such setting in a network namespace"}
-		}
-		if err != nil {
-			return fmt.Errorf("read sysctl %s: %w", name, err)
-		}
-		n.original[name] = strings.Join(strings.Fields(string(b)), " ")
+	var buf [256]byte
+	size, err := unix.Pread(s.fd, buf[:], 0)
+	if err != nil {
+		unix.Close(s.fd)
+		return nil, fmt.Errorf("read sysctl %s: %w", name, err)
 	}
-	if cur, changed := n.current[name]; changed && cur == value {
+	s.original = strings.TrimSpace(string(buf[:size]))
+	s.current = s.original
+	n.settings = append(n.settings, s)
+	return s, nil
+}
+
+func (s *setting) set(value string) error {
+	if s.current == value {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(value), 0); err != nil {
-		return fmt.Errorf("set sysctl %s to %q: %w", name, value, err)
+	if _, err := unix.Pwrite(s.fd, []byte(value), 0); err != nil {
+		return fmt.Errorf("set sysctl %s to %q: %w", s.name, value, err)
 	}
-	n.current[name] = value
+	s.current = value
 	return nil
 }
 

@@ -27,6 +27,7 @@ type socket struct {
 
 	connected bool
 	other     int  // the connection's nameless end, -1 when this socket is both ends
+	ended     bool // the connection was shut down: a socket until a disconnect, but of no use
 	foreign   bool // the nameless end is a client from outside of the trace
 
 	wait *tuple // the TIME_WAIT entry in the socket's place

@@ -288,7 +288,7 @@ func (r *runner) Do(op reusecheck.Op) (reusecheck.Result, error) {
 		return reusecheck.Result{}, errors.New("the stack is closed")
 	}
 	a, err := r.do(op)
-	if err != nil {
+	if u := new(reusecheck.Unsupported); err != nil && !errors.As(err, &u) {
 		r.dirty = true
 	}
 	return reusecheck.Result{Answer: a}, err

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/reusecheck/reusecheck"
@@ -15,6 +14,10 @@ func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error
 	if !s.connected {
 		return reusecheck.Fail(reusecheck.ENOTCONN), nil
 	}
+	if away(s.dev) {
+		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a TIME_WAIT socket on d1 or d2",
+			Why: "the connection would have to end over that device, and it leads nowhere"}
+	}
 	t, err := r.tupleOf(s)
 	if err != nil {
 		return reusecheck.Answer{}, err
@@ -26,7 +29,7 @@ func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error
 	s.fd, s.other, s.connected = -1, -1, false
 	s.wait = &t
 	back := t
-	back.local, back.peer, back.device = t.peer, t.local, 0
+	back.local, back.peer = t.peer, t.local
 	for end := time.Now().Add(r.options.wait()); ; pause() {
 		e, found, err := r.ns.diag.find(t)
 		if err != nil {
@@ -62,17 +65,12 @@ func (r *runner) tupleOf(s *socket) (tuple, error) {
 	if s.family.Is6() {
 		family = unix.AF_INET6
 	}
-	device := 0
-	if s.dev != reusecheck.NoDev {
-		device = r.ns.device[s.dev]
-	}
-	return tuple{family: family, device: uint32(device), cookie: noCookie,
-		local: bare(local), peer: bare(peer)}, nil
+	// Asked for on lo, sockets without a device are found as well.
+	return tuple{family: family, device: uint32(r.ns.device[reusecheck.DevLo]), cookie: noCookie, local: local, peer: peer}, nil
 }
 
-func bare(a netip.AddrPort) netip.AddrPort {
-	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port())
-}
+// away says whether a socket bound to the device is out of loopback's reach.
+func away(d reusecheck.Dev) bool { return d != reusecheck.NoDev && d != reusecheck.DevLo }
 
 // expire ends a TIME_WAIT entry by sock_diag's destroy request. The entry is
 // named by its cookie, so that a connection that took its place is not hit.
