@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,23 @@ var traceOptions = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmpopts.IgnoreFields(Trace{}, "File"),
 	cmpopts.IgnoreFields(Step{}, "Line"),
+}
+
+// difference says how two traces differ, "" when they do not. cmp is slow: a
+// fuzzer can ask it only when there is something to say.
+func difference(a, b *Trace) string {
+	place := func(t *Trace) *Trace {
+		t = t.Clone()
+		t.File = ""
+		for i := range t.Steps {
+			t.Steps[i].Line = 0
+		}
+		return t
+	}
+	if reflect.DeepEqual(place(a), place(b)) {
+		return ""
+	}
+	return cmp.Diff(a, b, traceOptions)
 }
 
 // unbounded lets a fuzzer's long trace through.
@@ -41,14 +59,15 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a trace that parses is not valid: %v", err)
 		}
 		printed := trace.String()
-		if diff := cmp.Diff(loose(text), loose(printed)); diff != "" {
+		if written, now := loose(text), loose(printed); !slices.Equal(written, now) {
+			diff := cmp.Diff(written, now)
 			t.Fatalf("printing changes what was written (-written +printed):\n%s", diff)
 		}
 		again, err := ParseWithin("fuzz", []byte(printed), unbounded)
 		if err != nil {
 			t.Fatalf("the printed text does not parse: %v\n%s", err, printed)
 		}
-		if diff := cmp.Diff(trace, again, traceOptions); diff != "" {
+		if diff := difference(trace, again); diff != "" {
 			t.Fatalf("printing and parsing gives another trace (-first +second):\n%s", diff)
 		}
 		if again.String() != printed {
@@ -138,7 +157,7 @@ func looseAddress(w string) string {
 // printing and parsing gives the same trace, and printing that the same text.
 func FuzzRoundTrip(f *testing.F) {
 	for seed := range byte(16) {
-		script := make([]byte, 400)
+		script := make([]byte, 20+20*int(seed))
 		for i := range script {
 			script[i] = seed*31 + byte(i*i)>>1 ^ byte(i)*(seed+7)
 		}
@@ -154,7 +173,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the printed text does not parse: %v\n%s", err, printed)
 		}
-		if diff := cmp.Diff(filledIn(trace), again, traceOptions); diff != "" {
+		if diff := difference(filledIn(trace), again); diff != "" {
 			t.Fatalf("printing and parsing gives another trace (-built +parsed):\n%s\n%s", diff, printed)
 		}
 		if again.String() != printed {
