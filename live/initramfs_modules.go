@@ -154,24 +154,27 @@ func readModule(file string) (module, error) {
 func modulesOf(image, given, release string) string {
 	if given != "" {
 		// A root of an unpacked package is understood too.
-		if in := filepath.Join(given, "lib/modules", release); isDir(in) {
+		if in := modulesBelow(given, release); in != "" {
 			return in
 		}
 		return given
 	}
 	if abs, err := filepath.Abs(image); err == nil && filepath.Base(filepath.Dir(abs)) == "boot" {
 		// /boot/vmlinuz-X has /lib/modules/X, also below another root.
-		if in := filepath.Join(filepath.Dir(abs), "..", "lib/modules", release); isDir(in) {
+		if in := modulesBelow(filepath.Join(filepath.Dir(abs), ".."), release); in != "" {
 			return in
 		}
 	}
-	if in := filepath.Join("/lib/modules", release); isDir(in) {
-		return in
-	}
-	return ""
+	return modulesBelow("/", release)
 }
 
-func isDir(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
+// modulesBelow is the release's directory of modules in a root, "" if none.
+func modulesBelow(root, release string) string {
+	for _, lib := range []string{"lib/modules", "usr/lib/modules"} {
+		in := filepath.Join(root, lib, release)
+		if info, err := os.Stat(in); err == nil && info.IsDir() {
+			return in
+		}
+	}
+	return ""
 }

@@ -27,7 +27,7 @@ type BootOptions struct {
 
 	Timeout   time.Duration // for the whole run; 0 is DefaultBootTimeout
 	MemoryMiB int           // 0 is DefaultMemoryMiB
-	CPUs      int           // 0 is 2
+	CPUs      int           // 0 is DefaultCPUs
 
 	// Object is called with every JSON object that the guest's function
 	// writes, in order, from one goroutine. The bytes are its own to keep.
@@ -37,13 +37,19 @@ type BootOptions struct {
 	// Console is called with every line of the guest's console as it is,
 	// without line end.
 	Console func(line []byte)
+
+	powerOff time.Duration // 0 is powerOffTime; for tests
 }
 
 // The defaults of BootOptions.
 const (
 	DefaultBootTimeout = 5 * time.Minute
 	DefaultMemoryMiB   = 1024
+	DefaultCPUs        = 2
 )
+
+// powerOffTime is how long a guest that said its closing line may take to go.
+const powerOffTime = 10 * time.Second
 
 // BootResult is a guest's run that came to its own end.
 type BootResult struct {

@@ -63,25 +63,36 @@ type console struct {
 
 	greeting *guestGreeting
 	closing  *guestClosing
-	panicked bool
+	panicked string // what the kernel said of its panic
 	objects  int
 	log      []string // the last lines, as text
 }
+
+// panicMark begins the line in which a kernel says why it panics; a back trace
+// follows, which would push what came before out of the last lines.
+const panicMark = "Kernel panic - not syncing"
 
 // line takes one line of the console.
 func (c *console) line(line []byte) {
 	if c.options.Console != nil {
 		c.options.Console(line)
 	}
-	c.remember(line)
 	object, ok := jsonObject(line)
+	if ok && c.own(object) {
+		return
+	}
+	if c.panicked == "" {
+		c.remember(line)
+	}
 	switch {
-	case !ok:
-		c.panicked = c.panicked || bytes.Contains(line, []byte("Kernel panic - not syncing"))
-	case !c.own(object):
+	case ok:
 		c.objects++
 		if c.options.Object != nil {
 			c.options.Object(slices.Clone(object))
+		}
+	case c.panicked == "":
+		if i := bytes.Index(line, []byte(panicMark)); i >= 0 {
+			c.panicked = plain(line[i+len(panicMark):])
 		}
 	}
 }
@@ -114,15 +125,21 @@ func (c *console) own(object []byte) bool {
 // controls are the terminal escapes with which firmware clears a screen.
 var controls = regexp.MustCompile("\x1b(\\[[0-9;?=]*[A-Za-z]|c)|[\x00-\x08\x0b-\x1f\x7f]")
 
-// remember keeps the line among the last ones, if there is anything to see.
-func (c *console) remember(line []byte) {
+// plain is a console line as text for a person, cut at a sensible width.
+func plain(line []byte) string {
 	const wide = 300
 	text := strings.TrimSpace(string(controls.ReplaceAll(line[:min(len(line), 4*wide)], nil)))
+	if len(text) > wide {
+		text = text[:wide] + "..."
+	}
+	return strings.ToValidUTF8(text, "?")
+}
+
+// remember keeps the line among the last ones, if there is anything to see.
+func (c *console) remember(line []byte) {
+	text := plain(line)
 	if text == "" {
 		return
-	}
-	if len(text) > wide {
-		text = strings.ToValidUTF8(text[:wide], "") + "..."
 	}
 	if len(c.log) == logLines {
 		c.log = c.log[:copy(c.log, c.log[1:])]

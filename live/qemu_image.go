@@ -76,9 +76,17 @@ func ImageVersion(path string) (KernelVersion, error) {
 		return KernelVersion{}, fmt.Errorf("the kernel image cannot be read: %w", err)
 	}
 	defer f.Close()
-	text, err := readVersionText(f)
+	k, err := imageVersion(f)
 	if err != nil {
 		return KernelVersion{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, nil
+}
+
+func imageVersion(image io.ReaderAt) (KernelVersion, error) {
+	text, err := readVersionText(image)
+	if err != nil {
+		return KernelVersion{}, err
 	}
 	release, build, _ := strings.Cut(text, " ")
 	// Between the release and the build stands (user@host).

@@ -39,6 +39,9 @@ func Boot(ctx context.Context, o BootOptions) (*BootResult, error) {
 		return nil, &reusecheck.Unsupported{What: "kernels in QEMU",
 			Why: qemuProgram + " was not found; install it (Debian: qemu-system-x86)"}
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	o = o.withDefaults()
 	kernel, err := ImageVersion(o.Image)
 	if err != nil {
@@ -70,7 +73,10 @@ func (o BootOptions) withDefaults() BootOptions {
 		o.MemoryMiB = DefaultMemoryMiB
 	}
 	if o.CPUs <= 0 {
-		o.CPUs = 2
+		o.CPUs = DefaultCPUs
+	}
+	if o.powerOff <= 0 {
+		o.powerOff = powerOffTime
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -142,9 +148,6 @@ func qemuArgs(o *BootOptions, accelerator string) []string {
 	return append(args, "-accel", "tcg,thread=multi")
 }
 
-// powerOffTime is how long a guest that said its closing line may take to go.
-const powerOffTime = 10 * time.Second
-
 // qemuRun is one run of QEMU.
 type qemuRun struct {
 	options *BootOptions
@@ -156,10 +159,11 @@ type qemuRun struct {
 // run starts QEMU, follows it to its end, and judges.
 func (r *qemuRun) run(ctx context.Context, cmd *exec.Cmd) (*BootResult, error) {
 	// QEMU is to die with this process, which the kernel ties to the thread
-	// that started it.
+	// that started it. A terminal's Ctrl-C is for this process alone, so that
+	// it is ctx that ends QEMU, and nothing else.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Timeout, ErrGuestTimeout)
 	defer cancel()
@@ -170,7 +174,7 @@ func (r *qemuRun) run(ctx context.Context, cmd *exec.Cmd) (*BootResult, error) {
 			r.result.Up = time.Since(start)
 			r.options.Progress(fmt.Sprintf("the guest is up after %.1f s", r.result.Up.Seconds()))
 		},
-		done: func() { time.AfterFunc(powerOffTime, cancel) },
+		done: func() { time.AfterFunc(r.options.powerOff, cancel) },
 	}
 	lines := &lineSplitter{line: r.console.line}
 	cmd.Stdout = lines
@@ -213,8 +217,8 @@ func (r *qemuRun) judge(stopped, exited error) (*BootResult, error) {
 		}
 		r.options.Progress(fmt.Sprintf("the guest ended after %.1f s", r.result.Elapsed.Seconds()))
 		return &r.result, nil
-	case c.panicked:
-		return fail(ErrGuestPanic)
+	case c.panicked != "":
+		return fail(fmt.Errorf("%w%s", ErrGuestPanic, c.panicked))
 	case errors.Is(stopped, ErrGuestTimeout):
 		return fail(fmt.Errorf("%w (%v)", ErrGuestTimeout, r.options.Timeout))
 	case stopped != nil:
