@@ -5,6 +5,31 @@ import (
 	"github.com/reusecheck/reusecheck/oracle"
 )
 
+// System is one short cut under test, as the engines see it: an oracle,
+// properties, a generator. No engine knows which system it runs.
+type System struct {
+	Name       reusecheck.System
+	Doc        string
+	Properties []*Property
+	// World is the default domain of the generator.
+	World func() *World
+	// NewOracle makes the reference, NewGhost the cache that the documented
+	// intent would keep, NewGenerator a source of operations in a world.
+	NewOracle    func() Oracle
+	NewGhost     func() Ghost
+	NewGenerator func(*World) Generator
+}
+
+// Property finds one of the system's properties by name.
+func (s *System) Property(name string) *Property {
+	for _, p := range s.Properties {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
 // Oracle judges a stack's answers, step by step. It knows the live sockets from
 // the operations and from what the stack answered, never from the stack itself.
 type Oracle interface {
@@ -20,31 +45,39 @@ type Oracle interface {
 	Sockets(yield func(*reusecheck.Socket) bool)
 }
 
-// Observation is one step with everything that a property may ask of it.
-type Observation struct {
-	Op      reusecheck.Op
-	Got     reusecheck.Result
-	Verdict oracle.Verdict
-	// Ghost is the cache as the documented intent would have it, before and
-	// after the step.
-	GhostBefore, GhostAfter reusecheck.Cache
-	// Broken is what the stack's own structure check said, nil when it is
-	// sound or cannot be asked.
-	Broken error
+// Ghost is the cache that a specification keeps beside a stack: what the
+// stack's own would say if it were kept by the documented intent.
+type Ghost interface {
+	Reset()
+	// Before looks at an operation that is about to be done and gives the
+	// cache of the port it concerns. live are the sockets before it.
+	Before(op reusecheck.Op, live []reusecheck.Socket) reusecheck.Cache
+	// After takes note of the result and gives that cache after it. live
+	// are the sockets after it.
+	After(op reusecheck.Op, got reusecheck.Result, live []reusecheck.Socket) reusecheck.Cache
+	// Key is the socket as it was when the stack's cache was last keyed to
+	// it on that port, nil when there is none.
+	Key(port uint16) *reusecheck.Socket
+	// Admitted is the socket as it was when it last passed a check, nil when
+	// it never did (it came by a connection).
+	Admitted(id reusecheck.ID) *reusecheck.Socket
 }
 
-// Property is a named statement about every step of every history.
-type Property struct {
-	Name string
-	Doc  string
-	// Check gives the violation that the step shows, or nil.
-	Check func(*Observation) *Violation
+// Source makes a generator's choices: a random number generator, or rapid.
+type Source interface {
+	// Intn gives a number from 0 to n-1, for n of at least 1.
+	Intn(n int) int
 }
 
-// Violation is one step at which a property does not hold.
-type Violation struct {
-	Property string
-	// Kind tells apart the ways in which one property can fail, so that
-	// shrinking does not slide from one finding to another.
-	Kind string
+// Generator makes operations that can be asked of the sockets that live.
+type Generator interface {
+	// Start begins a history: it picks the part of the world that this
+	// history uses, and its configuration.
+	Start(Source) reusecheck.Config
+	// Next gives the history's next operation.
+	Next(src Source, live []reusecheck.Socket) reusecheck.Op
+	// Verbs are the verbs it can give now; Of gives an operation of one verb,
+	// false when none fits the sockets that live.
+	Verbs() []reusecheck.Verb
+	Of(v reusecheck.Verb, src Source, live []reusecheck.Socket) (reusecheck.Op, bool)
 }

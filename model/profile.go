@@ -1,0 +1,151 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rc "github.com/reusecheck/reusecheck"
+)
+
+// Profile is a modelled kernel: a generation with changes added or taken away.
+type Profile struct {
+	Generation Generation
+	Added      []string
+	Removed    []string
+	rules      Rules
+}
+
+// Release is the kernel release that the profile's generation stands for.
+func (p *Profile) Release() string { return p.Generation.Release }
+
+// String is the profile's name: the generation, then +change and -change in the
+// order of the list of changes.
+func (p *Profile) String() string {
+	s := p.Generation.Name
+	for i := range changes {
+		n := changes[i].Name
+		switch {
+		case slices.Contains(p.Added, n):
+			s += "+" + n
+		case slices.Contains(p.Removed, n):
+			s += "-" + n
+		}
+	}
+	return s
+}
+
+// Changes lists the changes that the profile has, in order.
+func (p *Profile) Changes() []Change {
+	var cs []Change
+	for _, c := range changes {
+		if p.has(c.Name) {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+func (p *Profile) has(name string) bool {
+	if slices.Contains(p.Added, name) {
+		return true
+	}
+	return slices.Contains(p.Generation.Changes, name) && !slices.Contains(p.Removed, name)
+}
+
+// New makes a stack that behaves as the profile's kernel, freshly reset.
+func (p *Profile) New() *TCP {
+	t := &TCP{rules: p.rules, profile: p}
+	if err := t.Reset(rc.Config{}); err != nil {
+		panic(err) // the zero configuration always resets
+	}
+	return t
+}
+
+// Parse reads a profile's name, such as 6.18, 6.18+first-bind-fix or
+// 6.1-every-wildcard. The error of an unknown name says what there is.
+func Parse(name string) (*Profile, error) {
+	end := strings.IndexAny(name, "+-")
+	if end < 0 {
+		end = len(name)
+	}
+	p := &Profile{}
+	for _, g := range generations {
+		if g.Name == name[:end] {
+			p.Generation = g
+		}
+	}
+	if p.Generation.Name == "" {
+		return nil, fmt.Errorf("unknown kernel %q: want one of %s, perhaps with +CHANGE or -CHANGE behind it", name[:end], generationNames())
+	}
+	for rest := name[end:]; rest != ""; {
+		sign, word := rest[0], ""
+		for i := range changes {
+			n := changes[i].Name
+			if strings.HasPrefix(rest[1:], n) && len(n) > len(word) && ends(rest[1+len(n):]) {
+				word = n
+			}
+		}
+		if word == "" {
+			return nil, fmt.Errorf("kernel %q: unknown change %q%s; \"checker kernels\" lists them", name, rest[1:], suggestion(rest[1:]))
+		}
+		if err := p.apply(sign, word); err != nil {
+			return nil, fmt.Errorf("kernel %q: %w", name, err)
+		}
+		rest = rest[1+len(word):]
+	}
+	p.rules = oldest()
+	for _, c := range p.Changes() {
+		c.set(&p.rules)
+	}
+	return p, nil
+}
+
+func ends(rest string) bool { return rest == "" || rest[0] == '+' || rest[0] == '-' }
+
+func (p *Profile) apply(sign byte, name string) error {
+	if slices.Contains(p.Added, name) || slices.Contains(p.Removed, name) {
+		return fmt.Errorf("change %s is named twice", name)
+	}
+	in := slices.Contains(p.Generation.Changes, name)
+	switch {
+	case sign == '+' && in:
+		return fmt.Errorf("%s has the change %s already", p.Generation.Name, name)
+	case sign == '-' && !in:
+		return fmt.Errorf("%s does not have the change %s, so it cannot be taken away", p.Generation.Name, name)
+	case sign == '+':
+		p.Added = append(p.Added, name)
+	default:
+		p.Removed = append(p.Removed, name)
+	}
+	return nil
+}
+
+// MustParse is Parse for names that are known to be right.
+func MustParse(name string) *Profile {
+	p, err := Parse(name)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func generationNames() string {
+	var s []string
+	for _, g := range generations {
+		s = append(s, g.Name)
+	}
+	return strings.Join(s, ", ")
+}
+
+// suggestion names the change that looks most like a word.
+func suggestion(word string) string {
+	var names []string
+	for i := range changes {
+		names = append(names, changes[i].Name)
+	}
+	if n := rc.Nearest(word, names); n != "" {
+		return fmt.Sprintf(" (did you mean %s?)", n)
+	}
+	return ""
+}

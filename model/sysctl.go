@@ -1,0 +1,52 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	rc "github.com/reusecheck/reusecheck"
+)
+
+// sysctl applies the namespace settings that the rules read.
+func (t *TCP) sysctl(set []rc.Sysctl) error {
+	for _, s := range set {
+		switch strings.TrimPrefix(s.Name, "net.ipv4.") {
+		case "ip_autobind_reuse":
+			t.autobind = s.Value != "0"
+		case "ip_local_reserved_ports":
+			r, err := parsePorts(s.Value)
+			if err != nil {
+				return fmt.Errorf("sysctl %s: %w", s.Name, err)
+			}
+			t.reserved = append(t.reserved, r...)
+		case "ip_local_port_range":
+			r, err := parsePorts(strings.Join(strings.Fields(s.Value), "-"))
+			if err != nil || len(r) != 1 {
+				return fmt.Errorf("sysctl %s: want two ports, not %q", s.Name, s.Value)
+			}
+			t.auto = r[0]
+		default:
+			return &rc.Unsupported{What: "sysctl " + s.Name, Why: "no rule of the model reads it"}
+		}
+	}
+	return nil
+}
+
+// parsePorts reads a comma list of ports and ranges.
+func parsePorts(s string) ([]rc.PortRange, error) {
+	var rs []rc.PortRange
+	for _, f := range strings.Split(s, ",") {
+		lo, hi, ranged := strings.Cut(strings.TrimSpace(f), "-")
+		if !ranged {
+			hi = lo
+		}
+		a, errA := strconv.ParseUint(lo, 10, 16)
+		b, errB := strconv.ParseUint(hi, 10, 16)
+		if errA != nil || errB != nil || a > b {
+			return nil, fmt.Errorf("want a port or LO-HI, not %q", f)
+		}
+		rs = append(rs, rc.PortRange{Lo: uint16(a), Hi: uint16(b)})
+	}
+	return rs, nil
+}

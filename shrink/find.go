@@ -1,0 +1,158 @@
+package shrink
+
+import (
+	"context"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// Finding is a violation, shrunk and named.
+type Finding struct {
+	Violation spec.Violation
+	// Trace is the smallest one reached, with the stack's answers and the
+	// oracle's where they differ.
+	Trace *reusecheck.Trace
+	// Sentence says what is wrong at the trace's last step.
+	Sentence string
+	// CrossesUsers says that the violation still shows when the owner that
+	// stands against it belongs to another user than the socket let in.
+	CrossesUsers bool
+	History      int // the failing history it was first reached from
+	Report       Report
+}
+
+// Finder turns the failures of a search into distinct findings.
+type Finder struct {
+	System *spec.System
+	Stack  func() (reusecheck.Stack, error)
+	// Kernels, when given, is stated in the findings' traces.
+	Kernels reusecheck.KernelSet
+	// Retries is how many failures that a known finding explains are shrunk
+	// all the same, in case another hides behind it.
+	Retries int
+
+	machine *spec.Machine
+	known   []*Finding
+	retried map[*Finding]int
+}
+
+// Known are the findings so far, in the order in which they were made.
+func (f *Finder) Known() []*Finding { return f.known }
+
+// Find shrinks a failure. It gives nil when that leads to a finding already
+// known, or is bound to: a known finding shows the same in no more circumstances.
+func (f *Finder) Find(ctx context.Context, fail spec.Failure) (*Finding, error) {
+	for _, k := range f.known {
+		if k.Violation.Same(fail.Violation) {
+			if f.retried[k]++; f.retried[k] > f.Retries {
+				return nil, nil
+			}
+		}
+	}
+	n, err := f.Shrink(ctx, fail.Trace, fail.Violation)
+	if err != nil {
+		return nil, err
+	}
+	n.History = fail.History
+	for _, k := range f.known {
+		if k.Violation == n.Violation && k.Trace.String() == n.Trace.String() {
+			return nil, nil
+		}
+	}
+	if f.retried == nil {
+		f.retried = map[*Finding]int{}
+	}
+	f.known = append(f.known, n)
+	return n, nil
+}
+
+// Shrink takes a trace that shows a violation down to the smallest one that
+// shows it, and states the answers of every step.
+func (f *Finder) Shrink(ctx context.Context, t *reusecheck.Trace, v spec.Violation) (*Finding, error) {
+	if f.machine == nil {
+		s, err := f.Stack()
+		if err != nil {
+			return nil, err
+		}
+		// All properties, so that the machine sees where a history ends.
+		f.machine = spec.NewMachine(f.System, s)
+	}
+	small, report := Run(t, func(c *reusecheck.Trace) bool { return f.machine.Shows(c, v) >= 0 }, Options{Context: ctx})
+	n := &Finding{Violation: v, Report: report}
+	if !report.Reproduced {
+		// It shows only with the choices that the trace states.
+		small = t.Clone()
+	}
+	if err := f.restate(n, small); err != nil {
+		return nil, err
+	}
+	if report.Reproduced {
+		n.CrossesUsers = f.crosses(n)
+	}
+	return n, nil
+}
+
+// restate fills in the answers of a trace up to the step that shows the
+// violation, and what is said about it.
+func (f *Finder) restate(n *Finding, small *reusecheck.Trace) error {
+	n.Trace = &reusecheck.Trace{Title: small.Title, Source: small.Source, Kernels: f.Kernels, Config: small.Config, Names: small.Names}
+	want := n.Violation
+	return f.machine.Replay(small, func(i int, o *spec.Observation, found []spec.Violation) bool {
+		spec.Append(n.Trace, o.Op, o)
+		for _, v := range found {
+			if v.Same(want) {
+				n.Violation, n.Sentence = v, spec.Sentence(o, v)
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// other is a user that no world of the checker has.
+const other = 1099
+
+// crosses reports whether the violation still shows when the sockets of one
+// user at a time belong to somebody else.
+func (f *Finder) crosses(n *Finding) bool {
+	sound := n.Trace.Steps[len(n.Trace.Steps)-1]
+	if sound.Want.Kind != reusecheck.OK || sound.Oracle.Kind != reusecheck.Failed {
+		return false // nobody was let in
+	}
+	t := n.Trace.Clone()
+	for i := range t.Steps {
+		op := &t.Steps[i].Op
+		if op.Verb != reusecheck.VSocket || op.Sock == sound.Op.Sock {
+			continue
+		}
+		was := op.UID
+		op.UID = other
+		if f.intrudes(t) {
+			return true
+		}
+		op.UID = was
+	}
+	return false
+}
+
+// intrudes reports whether a trace's last step lets a socket in over the owner
+// of another user, against the oracle.
+func (f *Finder) intrudes(t *reusecheck.Trace) bool {
+	crosses := false
+	err := f.machine.Replay(t, func(i int, o *spec.Observation, _ []spec.Violation) bool {
+		if i < len(t.Steps)-1 {
+			return !o.Diverged()
+		}
+		if o.Diverged() {
+			s := o.Socket(o.Op.Sock)
+			for _, c := range o.Verdict.Conflicts {
+				if own := o.Socket(c.Owner); own != nil && s != nil && own.UID != s.UID {
+					crosses = true
+				}
+			}
+		}
+		return false
+	})
+	return err == nil && crosses
+}

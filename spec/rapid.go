@@ -1,0 +1,78 @@
+package spec
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// Check holds a stack to a system's properties in random histories. The number
+// of histories is rapid's -rapid.checks; rapid shrinks and prints a failing one.
+// Without properties it takes all of the system's that the stack can show.
+func Check(t *testing.T, sys *System, stack func() (reusecheck.Stack, error), props ...*Property) {
+	t.Helper()
+	rapid.Check(t, Histories(sys, sys.World(), stack, props...))
+}
+
+// Histories is the random state machine behind [Check], for [rapid.Check] and
+// [rapid.MakeFuzz]: every verb of the world is an action, every step is judged.
+func Histories(sys *System, world *World, stack func() (reusecheck.Stack, error), props ...*Property) func(*rapid.T) {
+	return func(t *rapid.T) {
+		s, err := stack()
+		if err != nil {
+			t.Fatalf("no stack to check: %v", err)
+		}
+		h := &history{t: t, m: NewMachine(sys, s, props...), gen: sys.NewGenerator(world)}
+		h.trace.Config = h.gen.Start(h)
+		if err := h.m.Reset(h.trace.Config); err != nil {
+			t.Fatalf("the stack cannot be reset: %v", err)
+		}
+		actions := map[string]func(*rapid.T){}
+		for _, v := range append(h.gen.Verbs(), reusecheck.VSocket) {
+			actions[v.String()] = func(*rapid.T) { h.act(v) }
+		}
+		t.Repeat(actions)
+	}
+}
+
+type history struct {
+	t     *rapid.T
+	m     *Machine
+	gen   Generator
+	trace reusecheck.Trace
+	over  bool
+}
+
+// Intn lets rapid make the generator's choices.
+func (h *history) Intn(n int) int {
+	if n == 1 {
+		return 0
+	}
+	return rapid.IntRange(0, n-1).Draw(h.t, "choice")
+}
+
+func (h *history) act(v reusecheck.Verb) {
+	if h.over {
+		h.t.Skip("the history is over")
+	}
+	op, ok := h.gen.Of(v, h, h.m.Live())
+	if !ok {
+		h.t.Skip("no socket for ", v)
+	}
+	o, found, err := h.m.Step(op)
+	if lacks := (*reusecheck.Unsupported)(nil); errors.As(err, &lacks) {
+		h.over = true
+		return
+	}
+	if err != nil {
+		h.t.Fatalf("the stack failed: %v", err)
+	}
+	Append(&h.trace, op, o)
+	if len(found) > 0 {
+		h.t.Fatalf("%s\n\n%s", Sentence(o, found[0]), h.trace.String())
+	}
+	h.over = o.Diverged()
+}

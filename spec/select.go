@@ -1,0 +1,54 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// DefaultChecks is how many random histories a search tries that is given no
+// other budget: a few seconds on two cores.
+const DefaultChecks = 60_000
+
+// Select gives the properties with these names, all of the system's for none.
+func (s *System) Select(names ...string) ([]*Property, error) {
+	if len(names) == 0 {
+		return s.Properties, nil
+	}
+	var known []string
+	for _, p := range s.Properties {
+		known = append(known, p.Name)
+	}
+	var ps []*Property
+	for _, n := range names {
+		p := s.Property(n)
+		if p == nil {
+			return nil, fmt.Errorf("%s has no property %q%s; there are %s", s.Name, n,
+				didYouMean(n, known), strings.Join(known, ", "))
+		}
+		ps = append(ps, p)
+	}
+	return ps, nil
+}
+
+// SystemOf finds the system that a trace is for.
+func SystemOf(t *reusecheck.Trace) (*System, error) {
+	name := t.Config.System
+	if name == "" {
+		name = reusecheck.TCP
+	}
+	for _, s := range Systems {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return nil, &reusecheck.Unsupported{What: "system " + string(name), Why: "no oracle is there for it yet"}
+}
+
+func didYouMean(word string, known []string) string {
+	if near := reusecheck.Nearest(word, known); near != "" {
+		return fmt.Sprintf(", did you mean %q?", near)
+	}
+	return ""
+}

@@ -1,0 +1,121 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// Sentence says what is wrong at a step in words that a person can act on:
+// which step, which owner, why the stack answered so, why the oracle does not.
+func Sentence(o *Observation, v Violation) string {
+	op := o.Op.String()
+	switch v.Property {
+	case structureName:
+		return fmt.Sprintf("After %q the buckets contradict their owners: %v.", op, o.Broken)
+	case preciseName:
+		return preciseSentence(o, v, op)
+	}
+	if o.Got.Kind == reusecheck.OK && o.Verdict.Want.Kind == reusecheck.OK {
+		return fmt.Sprintf("%q is answered %s; the oracle allows %s.", op, o.Got.Answer, o.Verdict.Want)
+	}
+	if o.Got.Kind == reusecheck.OK {
+		return fmt.Sprintf("%q is granted although %s. %s", op, against(o), why(o, v))
+	}
+	by := ""
+	if o.Got.Decider != reusecheck.NoID {
+		by = " because of " + o.Got.Decider.String()
+	}
+	if o.Got.Reason != reusecheck.ReasonNone {
+		by += " (" + o.Got.Reason.String() + ")"
+	}
+	if len(o.Verdict.Conflicts) == 0 && o.Verdict.Want.Kind == reusecheck.OK {
+		return fmt.Sprintf("%q is refused with %s%s although no owner stands against it.", op, o.Got.Answer, by)
+	}
+	return fmt.Sprintf("%q is answered %s%s; the oracle says %s.", op, o.Got.Answer, by, o.Verdict.Want)
+}
+
+// against names the owners that the oracle holds against a request.
+func against(o *Observation) string {
+	var s []string
+	for i, c := range o.Verdict.Conflicts {
+		if i == 3 {
+			s = append(s, fmt.Sprintf("%d more", len(o.Verdict.Conflicts)-i))
+			break
+		}
+		what := "an owner"
+		if own := o.Socket(c.Owner); own != nil {
+			what = describe(own)
+		}
+		s = append(s, fmt.Sprintf("%s (%s) stands against it: %s", c.Owner, what, c.Reason))
+	}
+	if len(s) == 0 {
+		return "the oracle says " + o.Verdict.Want.String()
+	}
+	return strings.Join(s, "; ")
+}
+
+// describe says where a socket is and what it has, briefly.
+func describe(s *reusecheck.Socket) string {
+	parts := []string{s.Family.String() + " " + s.Local.String()}
+	if s.Opts != 0 {
+		parts = append(parts, s.Opts.String())
+	} else {
+		parts = append(parts, "no option")
+	}
+	if s.UID != 0 {
+		parts = append(parts, fmt.Sprintf("uid %d", s.UID))
+	}
+	if s.Dev != reusecheck.NoDev {
+		parts = append(parts, "on "+s.Dev.String())
+	}
+	if s.State != reusecheck.Idle {
+		parts = append(parts, s.State.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// why says how the stack came to grant a request.
+func why(o *Observation, v Violation) string {
+	switch o.Got.Path {
+	case reusecheck.PathFast:
+		s := fmt.Sprintf("The fast path took it: %s", o.Got.Reason)
+		if k := keyOf(o); k != nil && o.Got.Reason == reusecheck.AdmitStrict {
+			s += fmt.Sprintf(" (the cache is keyed to %s: %s)", k.ID, describe(k))
+		}
+		if c := v.Tags.Causes(); c != "" {
+			s += "; what it does not see: " + c
+		}
+		return s + "."
+	case reusecheck.PathScan:
+		return fmt.Sprintf("The owner scan visited %d and passed over the conflict.", o.Got.Visited)
+	case reusecheck.PathNone:
+		return "No owner was looked at."
+	}
+	return "The stack does not say how it came to that."
+}
+
+func keyOf(o *Observation) *reusecheck.Socket {
+	if s := o.Socket(o.Op.Sock); o.Op.Verb == reusecheck.VListen && s != nil {
+		return o.Ghost.Key(s.Local.Port())
+	}
+	return o.Ghost.Key(o.Op.Addr.Port())
+}
+
+func preciseSentence(o *Observation, v Violation, op string) string {
+	if v.Kind == needlessScan {
+		return fmt.Sprintf("%q visits %d owners that the cache could answer for: every owner so far allows %s, yet the cache says %s.",
+			op, o.Got.Visited, fields(o.GhostBefore), fields(o.Got.Before))
+	}
+	return fmt.Sprintf("After %q the cache says %s; its owners allow %s. The binds that follow visit every owner where one look at the cache would do.",
+		op, fields(o.Got.After), fields(o.GhostAfter))
+}
+
+func fields(c reusecheck.Cache) string {
+	port := map[int8]string{
+		reusecheck.FastAny: "ANY", reusecheck.FastStrict: "STRICT",
+		reusecheck.FastUnknown: "0", reusecheck.FastConnect: "-1",
+	}
+	return fmt.Sprintf("fastreuse %d, fastreuseport %s", c.FastReuse, port[c.FastReusePort])
+}

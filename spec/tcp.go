@@ -1,0 +1,21 @@
+package spec
+
+import (
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/oracle"
+)
+
+// TCP is the first system: Linux TCP's bind buckets and their
+// fastreuse/fastreuseport caches.
+var TCP = &System{
+	Name:         reusecheck.TCP,
+	Doc:          "bind buckets and their fastreuse/fastreuseport caches",
+	Properties:   []*Property{Sound, Complete, Precise, Structure},
+	World:        TCPWorld,
+	NewOracle:    func() Oracle { return oracle.New() },
+	NewGhost:     newTCPGhost,
+	NewGenerator: newTCPGenerator,
+}
+
+// Systems are all systems under test.
+var Systems = []*System{TCP}

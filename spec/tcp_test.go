@@ -1,0 +1,37 @@
+package spec_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+func stackOf(kernel string) func() (reusecheck.Stack, error) {
+	return func() (reusecheck.Stack, error) {
+		p, err := model.Parse(kernel)
+		if err != nil {
+			return nil, err
+		}
+		return p.New(), nil
+	}
+}
+
+func without(t testing.TB, words ...string) *spec.World {
+	w := spec.TCPWorld()
+	if err := w.Without(words...); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestStructureHoldsOnEveryGeneration(t *testing.T) {
+	for _, g := range model.Generations() {
+		t.Run(g.Name, func(t *testing.T) {
+			rapid.Check(t, spec.Histories(spec.TCP, spec.TCPWorld(), stackOf(g.Name), spec.Structure))
+		})
+	}
+}
