@@ -161,6 +161,7 @@ func (p *player) step(t *testing.T, op reusecheck.Op, got reusecheck.Answer) {
 	}
 	p.o, twin = twin, p.o
 	p.verify(t)
+	p.verifyScans(t)
 }
 
 var cmpSockets = cmpopts.EquateComparable(netip.AddrPort{})

@@ -19,6 +19,9 @@ type Verdict struct {
 	// Open is why the documents leave this step open, "" when it is judged.
 	// An open step agrees with everything.
 	Open string
+	// Reference is the whole result of a reference that is a stack itself,
+	// nil otherwise.
+	Reference *reusecheck.Result
 }
 
 // Conflict is one owner that stands against a request, and the rule.

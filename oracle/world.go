@@ -141,9 +141,9 @@ func (w *world) locate(s *reusecheck.Socket, a netip.Addr) locality {
 		return local
 	case a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return unsaid
-	case isLocal(a) && veth && a.Is6():
-		// Whether an IPv6 address must be on the socket's own device is
-		// a matter of its scope, and ipv6(7) is silent on it.
+	case a == netip.IPv6Loopback() && veth:
+		// It is of link-local scope, on the loopback device (RFC 4291,
+		// 2.5.3); no document says that bind looks at that.
 		return unsaid
 	case isLocal(a):
 		return local
