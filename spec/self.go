@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -70,7 +72,7 @@ func (s *Self) Run(ctx context.Context, yield func(*Flip) bool) (SelfStats, erro
 	if w == nil {
 		w = s.System.World()
 	}
-	gen, src := s.System.NewGenerator(w), &pcgSource{}
+	gen, src := s.System.NewGenerator(w), &seeded{}
 	steps := s.Steps
 	if steps <= 0 {
 		steps = DefaultSteps
@@ -288,6 +290,14 @@ func (s *Self) play(t *reusecheck.Trace, next func() (reusecheck.Op, bool)) erro
 		last(t).Want, last(t).Oracle = got.Answer, reusecheck.Answer{}
 	}
 	return nil
+}
+
+// seeded makes choices from a seed.
+type seeded struct{ pcg rand.PCG }
+
+func (s *seeded) Intn(n int) int {
+	hi, _ := bits.Mul64(s.pcg.Uint64(), uint64(n))
+	return int(hi)
 }
 
 func opsOf(t *reusecheck.Trace) func() (reusecheck.Op, bool) {
