@@ -1,0 +1,144 @@
+// Package repro turns a trace into a program that somebody else can use: a
+// maintainer runs it on a kernel, a reviewer puts it into the kernel's tree.
+//
+// Every format is written from one [reusecheck.Trace] by [Generate]. A step
+// that a format cannot express is refused with an [*Inexpressible] that names
+// it; no step is ever left out. The same trace gives the same text.
+//
+// The formats that run in user space (c, python, go) make a network namespace
+// of their own, print each step with the kernel's answer in the trace language,
+// and end with one of three exit statuses: [ExitAgrees], [ExitDiverges] or
+// [ExitCannot]. The world they make is that of package live: lo with
+// 127.0.0.0/8, ::1, fd00::1 and fd00::2, and the veth ends d1 and d2, down.
+package repro
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// What the exit status of a generated program says. ExitDiverges is given for
+// any answer that is not the oracle's; the program's last line tells whether it
+// is the one that the trace states.
+const (
+	ExitAgrees   = 0 // every answer is the oracle's
+	ExitDiverges = 1 // the divergence is reproduced
+	ExitCannot   = 2 // the program could not run here; the last line says why
+)
+
+// Format is one kind of program.
+type Format struct {
+	Name string // what Generate takes
+	Doc  string // what it is, one line
+	Ext  string // how a file of it is called after its name, with the dot
+
+	generate func(*reusecheck.Trace, Info) ([]byte, error)
+}
+
+var formats []Format
+
+func init() {
+	formats = []Format{
+		{"c", "one C file for user space, no dependency, in a network namespace of its own", ".c", generateC},
+	}
+}
+
+// Formats lists the formats, in the order of their usefulness.
+func Formats() []Format { return append([]Format(nil), formats...) }
+
+// Info is what is said of a trace beside what it says itself.
+type Info struct {
+	// Name is the program's file name without its extension; by default that
+	// of the trace's file.
+	Name string
+	// Finding is the finding in a sentence; by default it is made from the
+	// trace's divergences.
+	Finding string
+	// Kernels are the kernels affected; by default the trace's.
+	Kernels string
+	// Control is a trace of the same shape that does not diverge. Formats that
+	// hold several cases have it beside the finding.
+	Control *reusecheck.Trace
+	// Caches are the states of the port's bind bucket that a healthy kernel
+	// has after each step, by the step's index; one that does not exist is
+	// not checked. For formats that look into the kernel.
+	Caches []reusecheck.Cache
+}
+
+// Inexpressible is the error of a trace with a step that a format has no words for.
+type Inexpressible struct {
+	Format string
+	Line   int    // of the trace's file, from 1; 0 when unknown
+	Step   string // the step in the trace language, or the header
+	Why    string
+}
+
+func (e *Inexpressible) Error() string {
+	where := ""
+	if e.Line > 0 {
+		where = fmt.Sprintf("line %d: ", e.Line)
+	}
+	return fmt.Sprintf("%sformat %s cannot express %q: %s", where, e.Format, e.Step, e.Why)
+}
+
+// UnknownFormat is the error of a format that there is not.
+type UnknownFormat struct{ Name string }
+
+func (e *UnknownFormat) Error() string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	return fmt.Sprintf("there is no format %q; choose one of %s", e.Name, strings.Join(names, ", "))
+}
+
+// Generate writes t as a program. Its errors are [*UnknownFormat],
+// [*Inexpressible] and those of [reusecheck.Trace.Validate].
+func Generate(t *reusecheck.Trace, format string, info Info) ([]byte, error) {
+	for _, f := range formats {
+		if f.Name == format {
+			if err := t.Validate(); err != nil {
+				return nil, err
+			}
+			return f.generate(t, info.withDefaults(t))
+		}
+	}
+	return nil, &UnknownFormat{Name: format}
+}
+
+func (info Info) withDefaults(t *reusecheck.Trace) Info {
+	if info.Name == "" {
+		info.Name = strings.TrimSuffix(filepath.Base(t.File), filepath.Ext(t.File))
+	}
+	if info.Name == "" || info.Name == "." || info.Name == "-" {
+		info.Name = "repro"
+	}
+	if info.Kernels == "" {
+		info.Kernels = t.Kernels.String()
+	}
+	if info.Finding == "" {
+		info.Finding = sentence(t)
+	}
+	return info
+}
+
+// sentence says in words what a trace shows.
+func sentence(t *reusecheck.Trace) string {
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Oracle.Kind != reusecheck.Unstated {
+			return fmt.Sprintf("%q is answered with %s; looking at every owner gives %s",
+				s.Op.Text(t.Name), stated(s.Want, t.Name), stated(s.Oracle, t.Name))
+		}
+	}
+	return "the kernel answers as the oracle does, which looks at every owner"
+}
+
+func stated(a reusecheck.Answer, names func(reusecheck.ID) string) string {
+	if a.Kind == reusecheck.Unstated {
+		return "something else"
+	}
+	return a.Text(names)
+}

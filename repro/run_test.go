@@ -1,0 +1,189 @@
+package repro_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/repro"
+)
+
+// traces reads the traces of testdata.
+func traces(t *testing.T) []*reusecheck.Trace {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.trace")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no traces in testdata", err)
+	}
+	var out []*reusecheck.Trace
+	for _, f := range files {
+		out = append(out, read(t, f))
+	}
+	return out
+}
+
+func read(t *testing.T, file string) *reusecheck.Trace {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := reusecheck.Parse(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func base(tr *reusecheck.Trace) string {
+	return strings.TrimSuffix(filepath.Base(tr.File), ".trace")
+}
+
+// missing skips a test that this machine cannot run. CI's can.
+func missing(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" && runtime.GOOS == "linux" && os.Geteuid() == 0 {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name+" is not there: "+err.Error())
+	}
+	return path
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		missing(t, "running the programs takes root on Linux")
+	}
+}
+
+// release is the running kernel's.
+func release(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		missing(t, err.Error())
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// run runs a command, and gives what it printed and its exit status.
+func run(t *testing.T, limit time.Duration, name string, args ...string) (string, int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: %v\n%s", name, ctx.Err(), out)
+	}
+	if exit != nil {
+		return string(out), exit.ExitCode()
+	}
+	return string(out), 0
+}
+
+func generate(t *testing.T, tr *reusecheck.Trace, format string, info repro.Info) []byte {
+	t.Helper()
+	src, err := repro.Generate(tr, format, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// save writes a program into a directory of its own.
+func save(t *testing.T, name string, src []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, src, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ended holds a program's end against what the trace says of the running kernel.
+func ended(t *testing.T, tr *reusecheck.Trace, out string, status int) {
+	t.Helper()
+	want, last := repro.ExitAgrees, "as the oracle says"
+	if tr.Diverges() {
+		want, last = repro.ExitDiverges, "divergence reproduced"
+	}
+	if status != want || !strings.HasSuffix(out, last+"\n") {
+		t.Errorf("exit status %d, want %d and %q at the end of\n%s", status, want, last, out)
+	}
+	// The output is a trace of what the kernel answered.
+	got, err := reusecheck.Parse("output", []byte(header(tr)+strings.TrimSuffix(out, last+"\n")))
+	if err != nil {
+		t.Fatalf("the output is no trace: %v\n%s", err, out)
+	}
+	if len(got.Steps) != len(tr.Steps) {
+		t.Errorf("%d of the trace's %d steps are in the output\n%s", len(got.Steps), len(tr.Steps), out)
+	}
+}
+
+func header(tr *reusecheck.Trace) string {
+	h := fmt.Sprintf("system %s\n", tr.Config.System)
+	if tr.Config.System == "" {
+		h = ""
+	}
+	return h
+}
+
+var strict = []string{"-std=gnu11", "-Wall", "-Wextra", "-Werror"}
+
+func TestACProgramReproducesEveryTraceOnTheRunningKernel(t *testing.T) {
+	needRoot(t)
+	kernel := release(t)
+	for _, tr := range traces(t) {
+		t.Run(base(tr), func(t *testing.T) {
+			t.Parallel()
+			path := save(t, "p.c", generate(t, tr, "c", repro.Info{}))
+			exe := strings.TrimSuffix(path, ".c")
+			if out, status := run(t, time.Minute, tool(t, "gcc"), append(strict, "-o", exe, path)...); status != 0 {
+				t.Fatal(out)
+			}
+			if !tr.Kernels.Includes("", kernel) {
+				t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
+			}
+			out, status := run(t, 30*time.Second, exe)
+			ended(t, tr, out, status)
+		})
+	}
+}
+
+func TestACProgramGivesNoWarningWithOptimizationOrInClang(t *testing.T) {
+	t.Parallel()
+	files := []string{"-fsyntax-only"}
+	for _, tr := range traces(t) {
+		files = append(files, save(t, base(tr)+".c", generate(t, tr, "c", repro.Info{})))
+	}
+	if out, status := run(t, time.Minute, tool(t, "clang"), append(files, strict...)...); status != 0 {
+		t.Error(out)
+	}
+	// One that has nearly every part, for what gcc finds out by optimizing only.
+	for _, name := range []string{"timewait", "inherit-group"} {
+		path := save(t, name+".c", generate(t, read(t, "testdata/"+name+".trace"), "c", repro.Info{}))
+		if out, status := run(t, time.Minute, tool(t, "gcc"), append(strict, "-O2", "-c", "-o", "/dev/null", path)...); status != 0 {
+			t.Error(out)
+		}
+	}
+}
