@@ -33,11 +33,40 @@ func (r *runner) listen(s *socket) (reusecheck.Answer, error) {
 		}
 		return answer(err)
 	}
+	if s.listening { // only the backlog changed
+		return reusecheck.Success, nil
+	}
+	if err := r.enterGroup(s); err != nil {
+		return reusecheck.Answer{}, err
+	}
 	s.listening = true
 	if s.port != 0 {
 		return reusecheck.Success, nil
 	}
 	return r.picked(s)
+}
+
+// enterGroup takes note of the reuseport group that a new listener is in: that
+// of a listener like it, or its own. What is changed later does not move it.
+func (r *runner) enterGroup(s *socket) error {
+	s.group = 0
+	if !s.opts.Has(reusecheck.ReusePort) {
+		return nil
+	}
+	at, err := localAddr(s.fd)
+	if err != nil {
+		return err
+	}
+	r.groups++
+	s.at, s.group = at, r.groups
+	for _, o := range r.socks {
+		if o != nil && o.listening && o.group != 0 && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
+			o.family == s.family && o.uid == s.uid && o.dev == s.dev &&
+			o.opts&reusecheck.V6Only == s.opts&reusecheck.V6Only {
+			s.group = o.group
+		}
+	}
+	return nil
 }
 
 // picked takes note of the port that the kernel gave to a socket that had none,
@@ -55,7 +84,7 @@ func (r *runner) picked(s *socket) (reusecheck.Answer, error) {
 // release takes note that a socket came to be closed: without a port that the
 // trace named, it holds none any more.
 func (s *socket) release() {
-	s.listening = false
+	s.listening, s.group = false, 0
 	if !s.locked {
 		s.port = 0
 	}

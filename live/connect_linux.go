@@ -166,8 +166,10 @@ func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
 	}
 	if s.connected {
 		s.endOther()
+		s.release()
+	} else if s.listening { // an idle socket keeps its port
+		s.release()
 	}
 	s.ended = false
-	s.release()
 	return reusecheck.Success, nil
 }

@@ -23,10 +23,10 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		to = netip.AddrPortFrom(to.Addr(), l.port)
 	}
 	r.hold(to.Port())
-	switch {
-	case !l.listening && (l.port == 0 || to.Port() != l.port):
-		return reusecheck.Fail(reusecheck.ECONNREFUSED), nil
-	case to.Port() != l.port && !away(l.dev):
+	if to.Port() != l.port || l.port == 0 {
+		if !l.listening || away(l.dev) { // its answer to the client would not come back
+			return reusecheck.Fail(reusecheck.ECONNREFUSED), nil
+		}
 		done, err := r.redirectTo(l)
 		if err != nil {
 			return reusecheck.Answer{}, err
@@ -53,23 +53,12 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		abort(client)
 		abort(fd)
 		switch {
-		case !sameGroup(by, l):
+		case by.group == 0 || by.group != l.group:
 			return reusecheck.Answer{Kind: reusecheck.Received, Who: by.id}, nil
 		case try == inheritTries:
 			return reusecheck.Answer{}, fmt.Errorf("inherit at %s: other members of its reuseport group got all of %d connections", to, try)
 		}
 	}
-}
-
-// sameGroup says whether two listeners are in one reuseport group, where a hash
-// of the connection's addresses chooses.
-func sameGroup(a, b *socket) bool {
-	if !a.opts.Has(reusecheck.ReusePort) || !b.opts.Has(reusecheck.ReusePort) {
-		return false
-	}
-	la, err := localAddr(a.fd)
-	lb, err2 := localAddr(b.fd)
-	return err == nil && err2 == nil && la == lb && a.uid == b.uid && a.dev == b.dev
 }
 
 // client opens a connection from an address and a port that the trace does not

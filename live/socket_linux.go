@@ -24,9 +24,11 @@ type socket struct {
 	port      uint16
 	locked    bool
 	listening bool
+	at        netip.AddrPort // where a listener with reuseport listens
+	group     int            // its reuseport group, 0 for none
 
 	connected bool
-	other     int  // the connection's nameless end, -1 when this socket is both ends
+	other     int  // the connection's nameless end; -1 without one, or when this socket is both ends
 	ended     bool // the connection was shut down: a socket until a disconnect, but of no use
 	foreign   bool // the nameless end is a client from outside of the trace
 
@@ -85,7 +87,7 @@ func (r *runner) socket(op reusecheck.Op) (reusecheck.Answer, error) {
 	case r.get(op.Sock) != nil:
 		return reusecheck.Answer{}, fmt.Errorf("socket %s is there already", op.Sock)
 	}
-	s := &socket{family: op.Family, uid: op.UID, fd: -1}
+	s := &socket{family: op.Family, uid: op.UID, fd: -1, other: -1}
 	err := r.ns.enter(func() error {
 		return r.asUser(op.UID, func() (err error) {
 			s.fd, err = unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)

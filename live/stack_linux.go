@@ -71,10 +71,10 @@ type runner struct {
 	namespaces int
 	dirty      bool // the namespace is not to be used again
 
-	socks []*socket // by ID, nil for those that are not there
-	live  int
-	ports []uint16 // every port that the trace held or named
-	auto  reusecheck.PortRange
+	socks  []*socket // by ID, nil for those that are not there
+	groups int       // reuseport groups numbered so far
+	ports  []uint16  // every port that the trace held or named
+	auto   reusecheck.PortRange
 }
 
 func openRunner(o Options) (*runner, error) {
@@ -166,7 +166,7 @@ func (r *runner) drop() error {
 			continue
 		}
 		if s.wait != nil {
-			if err := r.ns.diag.destroy(*s.wait); err != nil && err != unix.ENOENT && first == nil {
+			if err := r.ns.diag.destroy(*s.wait); err != nil && err != unix.ENOENT && err != unix.ESTALE && first == nil {
 				first = err
 			}
 		} else {
@@ -175,7 +175,6 @@ func (r *runner) drop() error {
 		r.socks[i] = nil
 	}
 	r.socks = r.socks[:0]
-	r.live = 0
 	return first
 }
 
@@ -301,11 +300,9 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 	case reusecheck.VSend, reusecheck.VNetns, reusecheck.VExit:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: op.Verb.String(),
 			Why: "the running kernel is driven for tcp only"}
-	case reusecheck.VExpire:
-		return r.expire(op)
 	}
 	s := r.get(op.Sock)
-	if s == nil || s.wait != nil {
+	if s == nil || s.wait != nil && op.Verb != reusecheck.VExpire {
 		return reusecheck.Fail(reusecheck.EBADF), nil
 	}
 	switch op.Verb {
@@ -327,6 +324,8 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 		s.reset()
 		r.forget(op.Sock)
 		return reusecheck.Success, nil
+	case reusecheck.VExpire:
+		return r.expire(s, op.Sock)
 	case reusecheck.VTimeWait:
 		return r.timewait(s, op.Sock)
 	}
@@ -346,13 +345,9 @@ func (r *runner) put(id reusecheck.ID, s *socket) {
 	}
 	s.id = id
 	r.socks[id] = s
-	r.live++
 }
 
-func (r *runner) forget(id reusecheck.ID) {
-	r.socks[id] = nil
-	r.live--
-}
+func (r *runner) forget(id reusecheck.ID) { r.socks[id] = nil }
 
 // hold takes note of a port that the trace uses.
 func (r *runner) hold(port uint16) {

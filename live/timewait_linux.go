@@ -74,15 +74,17 @@ func away(d reusecheck.Dev) bool { return d != reusecheck.NoDev && d != reuseche
 
 // expire ends a TIME_WAIT entry by sock_diag's destroy request. The entry is
 // named by its cookie, so that a connection that took its place is not hit.
-func (r *runner) expire(op reusecheck.Op) (reusecheck.Answer, error) {
-	s := r.get(op.Sock)
-	if s == nil || s.wait == nil {
-		return reusecheck.Fail(reusecheck.EBADF), nil
+func (r *runner) expire(s *socket, id reusecheck.ID) (reusecheck.Answer, error) {
+	if s.wait == nil {
+		return reusecheck.Fail(reusecheck.EINVAL), nil
 	}
 	switch err := r.ns.diag.destroy(*s.wait); err {
-	case nil, unix.ENOENT, unix.ESTALE: // or it is gone already
-		r.forget(op.Sock)
+	case nil:
+		r.forget(id)
 		return reusecheck.Success, nil
+	case unix.ENOENT, unix.ESTALE: // a connection took its place
+		r.forget(id)
+		return reusecheck.Fail(reusecheck.EBADF), nil
 	case unix.EOPNOTSUPP, unix.EPERM:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "the end of a TIME_WAIT socket",
 			Why: "sock_diag does not destroy sockets here (CONFIG_INET_DIAG_DESTROY): " + err.Error()}
