@@ -115,7 +115,7 @@ func (w *World) Without(names ...string) error {
 		})
 		if i < 0 {
 			known, _ := Words()
-			return fmt.Errorf("a world has no part %q: take away any of %s", n, strings.Join(known, ", "))
+			return fmt.Errorf("a world has no part %q%s; take away any of %s", n, didYouMean(n, known), strings.Join(known, ", "))
 		}
 		words[i].remove(w)
 	}

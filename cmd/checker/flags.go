@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// defaultKernel is the newest generation's name.
+const defaultKernel = "6.18"
+
+func addKernel(cmd *cobra.Command, kernel *string) {
+	cmd.Flags().StringVar(kernel, "kernel", defaultKernel,
+		"modelled kernel: a generation with changes added or taken away, such as 6.18+first-bind-fix")
+	complete(cmd, "kernel", kernelWords)
+}
+
+func addProperties(cmd *cobra.Command, names *[]string) {
+	cmd.Flags().StringSliceVar(names, "property", nil, "properties to judge, joined by commas (all of them)")
+	complete(cmd, "property", func(string) []string {
+		var s []string
+		for _, p := range spec.TCP.Properties {
+			s = append(s, p.Name+"\t"+p.Doc)
+		}
+		return s
+	})
+}
+
+// complete completes the last of a flag's values, which commas join.
+func complete(cmd *cobra.Command, flag string, words func(typed string) []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		done := typed[:strings.LastIndexByte(typed, ',')+1]
+		var s []string
+		for _, w := range words(typed[len(done):]) {
+			s = append(s, done+w)
+		}
+		return s, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+	if err != nil {
+		panic(err) // the flag was not defined before
+	}
+}
+
+// kernelWords are the generations, and after one of them every change that can
+// be added or taken away.
+func kernelWords(typed string) []string {
+	end := strings.LastIndexAny(typed, "+-")
+	if end < 0 {
+		return generationNames()
+	}
+	var s []string
+	for _, c := range model.Changes() {
+		s = append(s, typed[:end+1]+c.Name+"\t"+c.Subject)
+	}
+	return s
+}
+
+func generationNames() []string {
+	var s []string
+	for _, g := range model.Generations() {
+		s = append(s, g.Name)
+	}
+	return s
+}
+
+func worldWords(string) []string {
+	names, docs := spec.Words()
+	for i := range names {
+		names[i] += "\t" + docs[i]
+	}
+	return names
+}
+
+func propertyHelp() string {
+	var b strings.Builder
+	b.WriteString("Properties:\n")
+	for _, p := range spec.TCP.Properties {
+		writeItem(&b, p.Name, p.Doc)
+	}
+	return b.String()
+}
+
+func worldHelp() string {
+	var b strings.Builder
+	b.WriteString("Parts of the world that --without takes away:\n")
+	names, docs := spec.Words()
+	for i, n := range names {
+		writeItem(&b, n, docs[i])
+	}
+	return b.String()
+}
+
+// writeItem prints a word and what it means, wrapped for a terminal of 80 columns.
+func writeItem(b *strings.Builder, word, doc string) {
+	const left, right = 14, 80
+	fmt.Fprintf(b, "  %-*s", left-2, word)
+	col := left
+	for i, w := range strings.Fields(doc) {
+		if i > 0 && col+1+len(w) > right {
+			fmt.Fprintf(b, "\n%*s", left, "")
+			col = left
+		} else if i > 0 {
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(w)
+		col += len(w)
+	}
+	b.WriteByte('\n')
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck/model"
+)
+
+func newKernels(std streams) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "kernels [NAME]",
+		Short: "list the modelled kernels and the changes that make them",
+		Long: `Kernels lists the generations and every change: its commit, the release that has
+it first, what rule it sets and which kernels have it. With a name it lists the
+changes of that kernel. A change is added to a generation with + and taken away
+with -. A ? behind a commit id says that the id is unverified.`,
+		Example: `  checker kernels
+  checker kernels 6.18+first-bind-fix
+  checker kernels --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s takes one kernel, but %q is given too", cmd.CommandPath(), args[1])
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			changes, generations := model.Changes(), model.Generations()
+			if len(args) == 1 {
+				p, err := model.Parse(args[0])
+				if err != nil {
+					return err
+				}
+				changes, generations = p.Changes(), []model.Generation{p.Generation}
+			}
+			if asJSON {
+				return jsonKernels(std.out, generations, changes)
+			}
+			return textKernels(std.out, generations, changes)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return kernelWords(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func textKernels(out io.Writer, generations []model.Generation, changes []model.Change) error {
+	tab := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, g := range generations {
+		fmt.Fprintf(tab, "%s\t%s\t%s\n", g.Name, g.Release, g.Doc)
+	}
+	if err := tab.Flush(); err != nil {
+		return &outputError{err}
+	}
+	for _, c := range changes {
+		var b strings.Builder
+		fmt.Fprintf(&b, "\n%s\n", c.Name)
+		writeField(&b, "commit", strings.TrimSpace(c.Commit+"  "+c.Subject))
+		writeField(&b, "since", since(c))
+		writeField(&b, "kernels", havers(c))
+		writeField(&b, "", c.Doc)
+		if _, err := io.WriteString(out, b.String()); err != nil {
+			return &outputError{err}
+		}
+	}
+	return nil
+}
+
+func writeField(b *strings.Builder, word, text string) {
+	if text != "" {
+		writeItem(b, word, text)
+	}
+}
+
+func since(c model.Change) string {
+	if c.Stable == "" {
+		return c.Since
+	}
+	return c.Since + "; stable: " + c.Stable
+}
+
+// havers are the generations that have a change.
+func havers(c model.Change) string {
+	var s []string
+	for _, g := range model.Generations() {
+		for _, name := range g.Changes {
+			if name == c.Name {
+				s = append(s, g.Name)
+			}
+		}
+	}
+	if len(s) == 0 {
+		return "none of these"
+	}
+	return strings.Join(s, ", ")
+}
+
+type jsonGeneration struct {
+	Generation string   `json:"generation"`
+	Release    string   `json:"release"`
+	Doc        string   `json:"doc"`
+	Changes    []string `json:"changes"`
+}
+
+type jsonChange struct {
+	Change  string `json:"change"`
+	Commit  string `json:"commit"`
+	Subject string `json:"subject"`
+	Since   string `json:"since"`
+	Stable  string `json:"stable,omitempty"`
+	Rows    string `json:"history,omitempty"`
+	Doc     string `json:"doc"`
+}
+
+func jsonKernels(out io.Writer, generations []model.Generation, changes []model.Change) error {
+	for _, g := range generations {
+		if err := writeJSON(out, jsonGeneration{g.Name, g.Release, g.Doc, g.Changes}); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if err := writeJSON(out, jsonChange{c.Name, c.Commit, c.Subject, c.Since, c.Stable, c.Rows, c.Doc}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

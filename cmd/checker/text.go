@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// indent prints a trace's text so that it stands out from what is said of it.
+func indent(w io.Writer, text string) {
+	for line := range strings.Lines(text) {
+		if line != "\n" {
+			line = "   " + line
+		}
+		fmt.Fprint(w, line)
+	}
+}
+
+func count(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what + "s"
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func percent(part, whole int) int {
+	if whole == 0 {
+		return 0
+	}
+	return (100*part + whole/2) / whole
+}
+
+func joined(words []string) string { return strings.Join(words, ",") }
+
+// cacheText is a cache as fastreuse/fastreuseport, in the names that the
+// kernel's source has for the values.
+func cacheText(c reusecheck.Cache) string {
+	if !c.Exists {
+		return "-"
+	}
+	port := fmt.Sprint(c.FastReusePort)
+	switch c.FastReusePort {
+	case reusecheck.FastAny:
+		port = "ANY"
+	case reusecheck.FastStrict:
+		port = "STRICT"
+	}
+	return fmt.Sprintf("%d/%s", c.FastReuse, port)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// valueWords say what a flag of each type takes.
+var valueWords = map[string]string{
+	"int": "a whole number", "uint64": "a whole number of at least 0",
+	"duration": "a time such as 30s or 5m", "bool": "true or false",
+}
+
+// flagError makes one clear line of a flag that is wrong.
+func flagError(cmd *cobra.Command, err error) error {
+	invalid, unknown := (*pflag.InvalidValueError)(nil), (*pflag.NotExistError)(nil)
+	switch {
+	case errors.As(err, &invalid):
+		if w := valueWords[invalid.GetFlag().Value.Type()]; w != "" {
+			return fmt.Errorf("--%s is %q: give %s", invalid.GetFlag().Name, invalid.GetValue(), w)
+		}
+	case errors.As(err, &unknown):
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		if near := reusecheck.Nearest(unknown.GetSpecifiedName(), flags); near != "" {
+			return fmt.Errorf("%s has no flag --%s, did you mean --%s?", cmd.CommandPath(), unknown.GetSpecifiedName(), near)
+		}
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// aVerb refuses what is not a verb of a command that has some.
+func aVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var verbs []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	did := ""
+	if near := reusecheck.Nearest(args[0], verbs); near != "" {
+		did = fmt.Sprintf(", did you mean %q?", near)
+	}
+	return fmt.Errorf("%s has no verb %q%s; there are %s", cmd.CommandPath(), args[0], did, strings.Join(verbs, ", "))
+}
+
+// noArguments refuses arguments of a verb that has flags only.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument, but %q is given; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package model
+
+import (
+	"strings"
+
+	rc "github.com/reusecheck/reusecheck"
+)
+
+// Named are the modelled kernels that a trace's kernels header names: the
+// generations among its versions, oldest first, then profiles by name.
+func Named(kernels rc.KernelSet) []*Profile {
+	var ps []*Profile
+	for _, g := range generations {
+		if kernels.Includes(g.Name, g.Release) {
+			ps = append(ps, MustParse(g.Name))
+		}
+	}
+	for name := range strings.SplitSeq(kernels.String(), ",") {
+		if p, err := Parse(name); err == nil && p.String() != p.Generation.Name {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
