@@ -47,22 +47,27 @@ func (r *runner) listen(s *socket) (reusecheck.Answer, error) {
 }
 
 // enterGroup takes note of the reuseport group that a new listener is in: that
-// of a listener like it, or its own. What is changed later does not move it.
+// of a listener like it, which is in one from then on if it was not, or its own.
+// What is changed later does not move it.
 func (r *runner) enterGroup(s *socket) error {
 	s.group = 0
-	if !s.opts.Has(reusecheck.ReusePort) {
-		return nil
-	}
 	at, err := localAddr(s.fd)
 	if err != nil {
 		return err
 	}
+	s.at = at
+	if !s.opts.Has(reusecheck.ReusePort) {
+		return nil
+	}
 	r.groups++
-	s.at, s.group = at, r.groups
+	s.group = r.groups
 	for _, o := range r.socks {
-		if o != nil && o.listening && o.group != 0 && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
+		if o != nil && o.listening && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
 			o.family == s.family && o.uid == s.uid && o.dev == s.dev &&
 			o.opts&reusecheck.V6Only == s.opts&reusecheck.V6Only {
+			if o.group == 0 {
+				o.group = s.group
+			}
 			s.group = o.group
 		}
 	}

@@ -41,6 +41,12 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	return reusecheck.Picked(s.port), nil
 }
 
+// answerWait is shorter than the second after which a SYN is sent again. On
+// loopback each is answered at once, unless the kernel sent it nowhere: an IPv6
+// socket that has connected over IPv4 does not find the way back, and a
+// connection whose 4-tuple is in use on another device meets that one.
+const answerWait = 700 * time.Millisecond
+
 // open connects a descriptor and collects the result, which a second connect
 // gives: a socket whose result is not collected stays in the middle.
 func (r *runner) open(fd int, sa unix.Sockaddr) error {
@@ -48,13 +54,16 @@ func (r *runner) open(fd int, sa unix.Sockaddr) error {
 	if err != unix.EINPROGRESS {
 		return err
 	}
-	for end := time.Now().Add(r.options.wait()); ; {
+	wait := min(r.options.wait(), answerWait)
+	for end := time.Now().Add(wait); ; {
 		if err = unix.Connect(fd, sa); err != unix.EALREADY {
 			return err
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			return fmt.Errorf("connect: no answer within %s", r.options.wait())
+			r.dirty = true
+			return &reusecheck.Unsupported{What: "a connection that nobody answers",
+				Why: fmt.Sprintf("the kernel sent a SYN and had neither an answer nor a reset within %s", wait)}
 		}
 		if _, err := poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left); err != nil {
 			return fmt.Errorf("poll the connection: %w", err)

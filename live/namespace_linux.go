@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"time"
@@ -151,8 +152,10 @@ func (n *namespace) addDevices() error {
 		}
 	}
 	if n.noIPv6 == nil {
-		if n.noIPv6 = awaitAddr6(localAddrs6[len(localAddrs6)-1]); n.noIPv6 != nil {
-			return n.noIPv6
+		for _, a := range append([]string{clientAddr6, "::1"}, localAddrs6...) {
+			if err := awaitAddr6(a); err != nil {
+				return err
+			}
 		}
 	}
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "d1"}, PeerName: "d2"}
@@ -170,23 +173,38 @@ func (n *namespace) addDevices() error {
 	return nil
 }
 
-// awaitAddr6 waits until an address that was just added can be bound: the
-// kernel makes it usable a moment later.
-func awaitAddr6(addr string) error {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open an IPv6 socket: %w", err)
-	}
-	defer unix.Close(fd)
-	sa := &unix.SockaddrInet6{Addr: [16]byte(net.ParseIP(addr))}
+// awaitAddr6 waits until an address that was just added can be reached. The
+// kernel makes it usable a moment later, for bind first and for packets then.
+func awaitAddr6(addr string) (err error) {
 	for end := time.Now().Add(DefaultWait); ; pause() {
-		if err = unix.Bind(fd, sa); err == nil {
+		if err = reachSelf6(netip.MustParseAddr(addr)); err == nil {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s on lo cannot be bound: %w", addr, err)
+			return fmt.Errorf("%s on lo cannot be used: %w", addr, err)
 		}
 	}
+}
+
+// reachSelf6 sends a datagram from an address to itself.
+func reachSelf6(addr netip.Addr) error {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrInet6{Addr: addr.As16()}); err != nil {
+		return err
+	}
+	self, err := unix.Getsockname(fd)
+	if err != nil {
+		return err
+	}
+	if err := unix.Sendto(fd, []byte{1}, 0, self); err != nil {
+		return err
+	}
+	_, _, err = unix.Recvfrom(fd, make([]byte, 1), 0)
+	return err
 }
 
 // pause lets the kernel get on between two looks at its state.

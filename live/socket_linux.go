@@ -24,7 +24,7 @@ type socket struct {
 	port      uint16
 	locked    bool
 	listening bool
-	at        netip.AddrPort // where a listener with reuseport listens
+	at        netip.AddrPort // where a listener listens
 	group     int            // its reuseport group, 0 for none
 
 	connected bool

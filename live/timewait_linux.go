@@ -35,15 +35,20 @@ func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error
 		if err != nil {
 			return reusecheck.Answer{}, err
 		}
-		if found && e.state == stateTimeWait {
-			_, busy, err := r.ns.diag.find(back)
-			if err != nil {
-				return reusecheck.Answer{}, err
-			}
-			if !busy || t.local == t.peer {
-				s.wait.cookie = e.cookie
-				return reusecheck.Success, nil
-			}
+		o, busy, err := r.ns.diag.find(back)
+		if err != nil {
+			return reusecheck.Answer{}, err
+		}
+		switch {
+		case found && e.state == stateTimeWait && (!busy || t.local == t.peer):
+			s.wait.cookie = e.cookie
+			return reusecheck.Success, nil
+		case !found && busy && o.state == stateTimeWait:
+			// A shutdown before listen or connect is remembered, and closes
+			// the connection as soon as it is there.
+			r.dirty = true
+			return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a TIME_WAIT socket at the end that closes last",
+				Why: "the kernel had closed the other end of the connection before"}
 		}
 		if time.Now().After(end) {
 			return reusecheck.Answer{}, fmt.Errorf("timewait %s: no TIME_WAIT entry within %s", id, r.options.wait())
