@@ -49,6 +49,7 @@ func TestASetOfKernelsIncludes(t *testing.T) {
 		{"6.18+first-bind-fix", "6.18+first-bind-fix+more", "6.18.44", false},
 		{"6.18-some-change", "6.18-some-change", "6.18.44", true},
 		{"6.18-some-change", "6.18", "6.18.44", false},
+		{"6.18.44+a_1.2-b", "6.18.44+a_1.2-b", "", true},
 		{"all,6.18+first-bind-fix", "6.18+first-bind-fix", "", true},
 		{"all,6.18+first-bind-fix", "5.4", "", true},
 
@@ -82,7 +83,7 @@ func TestTheZeroSetOfKernelsIsAll(t *testing.T) {
 func TestASetOfKernelsIsRefused(t *testing.T) {
 	for _, s := range []string{
 		"", " ", ",", "6.1,", ",6.1", "all-", "-", "--6.1", "6.1--6.7", "6.1-6.7-6.8", "6.7-6.1", "06.1", "6.01", "6.", ".6", "6..1", "v6.1",
-		"6.1 6.2", "6.18+", "6.18++x", "6.18+-x", "6.18+x-", "6.18+1x", "+x", "6.18+x#", "6.18-6.19x", "linux", "6.70000",
+		"6.1 6.2", "6.18+", "6.18++x", "6.18+-x", "6.18+x-", "6.18+1x", "+x", "6.18+x#", "6.18+x y", "6.18+", "6.18-6.19x", "linux", "6.70000",
 		"6.1-rc1,", "6.18+x-6.19",
 	} {
 		if k, err := ParseKernels(s); err == nil {

@@ -11,7 +11,6 @@ type part uint8
 const (
 	partVerb part = iota
 	partSock
-	partChild
 	partFamily
 	partNet
 	partBatch // with fault.index
@@ -176,11 +175,7 @@ func (c *checker) expires(id ID) *fault {
 func (c *checker) happens(op *Op, when string) *fault {
 	if id, ok := op.Defines(); ok {
 		if int(id) != len(c.ids) {
-			p := partSock
-			if op.Verb == VInherit {
-				p = partChild
-			}
-			return &fault{p, 0, fmt.Sprintf("it defines ID %d where %d is next: IDs count the definitions, in order and once", id, len(c.ids))}
+			return &fault{msg: fmt.Sprintf("it defines ID %d where %d is next: IDs count the definitions, in order and once", id, len(c.ids))}
 		}
 		c.ids = append(c.ids, life{isNet: op.Verb == VNetns, connected: op.Verb == VInherit})
 		return nil

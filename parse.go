@@ -147,6 +147,7 @@ type parser struct {
 	limits  Limits
 	t       *Trace
 	ids     map[string]ID
+	defined []int // the line of each definition
 	sockets int
 	check   *checker // from the first step on, when the system is known
 

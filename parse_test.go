@@ -218,3 +218,13 @@ func TestTheNearestWordIsSuggestedOnlyWhenItIsNear(t *testing.T) {
 		}
 	}
 }
+
+func TestMustParsePanicsWithTheErrorOfATextWithoutFile(t *testing.T) {
+	defer func() {
+		err, _ := recover().(error)
+		if want := "trace:1:1: unknown header or step"; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("panic %v, not %q", err, want)
+		}
+	}()
+	MustParse("x")
+}

@@ -115,9 +115,9 @@ func (p *parser) operation(op *Op) (err *ParseError) {
 	case VExit:
 		return p.batch(op)
 	case VSocket, VNetns:
-		op.Sock, err = p.define(op.Verb, partSock, "a new name")
+		op.Sock, err = p.define(op.Verb, "a new name")
 	default:
-		op.Sock, err = p.use(op.Verb, partSock)
+		op.Sock, err = p.use(op.Verb)
 	}
 	if err != nil {
 		return err
@@ -149,17 +149,16 @@ func (p *parser) nextName(v Verb, what string) (word, *ParseError) {
 }
 
 // define takes a new name; the ID it gets is the next one.
-func (p *parser) define(v Verb, pt part, what string) (ID, *ParseError) {
+func (p *parser) define(v Verb, what string) (ID, *ParseError) {
 	w, err := p.nextName(v, what)
 	if err != nil {
 		return 0, err
 	}
-	p.at[pt] = w.at
 	if msg := badName(w.text); msg != "" {
 		return 0, p.errorAt(w.at, msg, "")
 	}
 	if id, dup := p.ids[w.text]; dup {
-		return 0, p.errorAt(w.at, fmt.Sprintf("%s is defined twice, first in line %d", w.text, p.definedIn(id)), "a name that is not in use")
+		return 0, p.errorAt(w.at, fmt.Sprintf("%s is defined twice, first in line %d", w.text, p.defined[id]), "a name that is not in use")
 	}
 	if v != VNetns {
 		if p.sockets++; p.sockets > p.limits.Sockets {
@@ -168,26 +167,18 @@ func (p *parser) define(v Verb, pt part, what string) (ID, *ParseError) {
 	}
 	id := ID(len(p.t.Names))
 	p.ids[w.text] = id
+	p.defined = append(p.defined, p.lineNo)
 	p.t.Names = append(p.t.Names, w.text)
 	return id, nil
 }
 
-func (p *parser) definedIn(id ID) int {
-	for i := range p.t.Steps {
-		if d, ok := p.t.Steps[i].Op.Defines(); ok && d == id {
-			return p.t.Steps[i].Line
-		}
-	}
-	return p.lineNo
-}
-
 // use takes a name that was defined before.
-func (p *parser) use(v Verb, pt part) (ID, *ParseError) {
+func (p *parser) use(v Verb) (ID, *ParseError) {
 	w, err := p.nextName(v, "a name")
 	if err != nil {
 		return 0, err
 	}
-	p.at[pt] = w.at
+	p.at[partSock] = w.at
 	return p.lookup(w)
 }
 
@@ -202,7 +193,7 @@ func (p *parser) lookup(w word) (ID, *ParseError) {
 }
 
 func (p *parser) inherit(op *Op) (err *ParseError) {
-	if op.Child, err = p.define(VInherit, partChild, "the child's name"); err != nil {
+	if op.Child, err = p.define(VInherit, "the child's name"); err != nil {
 		return err
 	}
 	w, err := p.next(VInherit, "ADDR[:PORT]")
