@@ -56,6 +56,7 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	if picked {
 		r.Port = s.num
 	}
+	t.dropTwin(i, dst, op.Addr.Port())
 	s.linked, s.peer, s.dest = true, dst, op.Addr.Port()
 	t.owns[i].flags |= established
 	end := t.child(l, s.id.OtherEnd(), dst, op.Addr.Port())
@@ -75,14 +76,14 @@ func (t *TCP) source(i int32, dst addr) (addr, rc.Errno) {
 	if d := t.owns[i].dev; d != rc.NoDev && d != rc.DevLo {
 		return addr{}, rc.ENETUNREACH
 	}
+	if s.addr.is4() && !dst.is4() {
+		return addr{}, rc.EAFNOSUPPORT
+	}
 	if !s.addr.wildcard() {
 		if s.addr.is4() != dst.is4() {
 			return addr{}, rc.ENETUNREACH
 		}
 		return s.addr, 0
-	}
-	if s.addr == any4 && !dst.is4() {
-		return addr{}, rc.ENETUNREACH
 	}
 	if dst.is4() {
 		if uint32(dst.lo)>>24 != 127 {
@@ -113,6 +114,23 @@ func (t *TCP) connectFailed(i int32) {
 	}
 }
 
+// dropTwin ends the other end that a connection of the same 4-tuple has: it
+// meets a second SYN of its own 4-tuple and is reset by what comes of that.
+func (t *TCP) dropTwin(i int32, dst addr, dport uint16) {
+	s := &t.socks[i]
+	t.ownersOf(t.owns[i].port, func(j int32) bool {
+		o := &t.socks[j]
+		if j != i && t.owns[j].flags&established != 0 && o.addr == s.addr && o.dest == dport && o.peer == dst {
+			if e := o.other; e >= 0 {
+				t.leave(e)
+				t.destroy(e)
+			}
+			return false
+		}
+		return true
+	})
+}
+
 // tupleTaken gives the socket that has the connection's 4-tuple, none if it is
 // free. A TIME_WAIT socket gives its 4-tuple up to one that holds the port
 // (its connection used timestamps), never to one that searches for a port: that
@@ -130,7 +148,8 @@ func (t *TCP) tupleTaken(i int32, port uint16, dst addr, dport uint16, held bool
 		if j == i || f&(established|timeWait) == 0 || s.addr != src || s.dest != dport || s.peer != dst {
 			return true
 		}
-		if d := t.owns[j].dev; d != 0 && d != rc.DevLo {
+		// A socket on a device is another connection's only for those on it.
+		if d := t.owns[j].dev; d != rc.NoDev && d != t.owns[i].dev {
 			return true
 		}
 		if f&timeWait != 0 && held {
@@ -239,7 +258,7 @@ func (t *TCP) child(l int32, id rc.ID, dst addr, port uint16) int32 {
 	ls, lo := &t.socks[l], &t.owns[l]
 	s, o := &t.socks[c], &t.owns[c]
 	s.is6, s.addr, s.num = ls.is6, dst, port
-	s.linked, s.addrLock = true, ls.addrLock
+	s.linked, s.addrLock, s.sentSYN = true, ls.addrLock, true
 	s.noPort, s.transparent = ls.noPort, ls.transparent
 	o.uid, o.dev = lo.uid, lo.dev
 	o.flags = lo.flags&(reuseAddr|reusePort|v6only) | established
@@ -266,6 +285,9 @@ func (t *TCP) inherit(l int32, op rc.Op, r rc.Result) rc.Result {
 	}
 	if redirected {
 		// The connection is handed to the listener whatever its address.
+		if d := t.owns[l].dev; d != rc.NoDev && d != rc.DevLo {
+			return answer(r, rc.ECONNREFUSED, rc.RefuseDevice) // it answers through a device that leads nowhere
+		}
 		if t.owns[l].flags&listens == 0 || !dst.is4() && !s.is6 || dst.is4() && s.is6 && t.owns[l].flags&v6only != 0 {
 			return answer(r, rc.ECONNREFUSED, rc.RefuseNoListener)
 		}

@@ -10,14 +10,18 @@ func (t *TCP) enterListeners(i int32) {
 	s.serial = t.listenSerial
 	t.listenSerial++
 	s.group = none
+	s.behind = s.is6 && o.flags&reusePort != 0 && !t.rules.frontIPv6
 	if o.flags&reusePort == 0 {
 		return
 	}
 	s.group = s.serial
 	t.ownersOf(o.port, func(j int32) bool {
 		m, mo := &t.socks[j], &t.owns[j]
-		if j != i && mo.flags&listens != 0 && m.group >= 0 && mo.flags&reusePort != 0 && m.is6 == s.is6 && m.addr == s.addr &&
+		if j != i && mo.flags&listens != 0 && m.serial >= 0 && mo.flags&reusePort != 0 && m.is6 == s.is6 && m.addr == s.addr &&
 			mo.flags&v6only == o.flags&v6only && mo.dev == o.dev && mo.uid == o.uid {
+			if m.group < 0 {
+				m.group = m.serial // it got the option after it had begun to listen
+			}
 			s.group = m.group
 			return false
 		}
@@ -109,7 +113,7 @@ func (t *TCP) score(j int32, dst, at addr) int {
 // ones with reuseport behind all others, oldest first.
 func (t *TCP) place(j int32) int {
 	s := &t.socks[j]
-	if s.is6 && s.group >= 0 && !t.rules.frontIPv6 {
+	if s.behind {
 		return 1<<30 + int(s.serial)
 	}
 	return -int(s.serial)

@@ -163,7 +163,8 @@ func (t *TCP) bind(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 		s.addr, o.flags = wasAddr, wasFlags
 		return r
 	}
-	s.addrLock = s.addrLock || !a.wildcard()
+	// ::ffff:0.0.0.0 counts as an address that was asked for.
+	s.addrLock = s.addrLock || !a.wildcard() || s.is6 && a.is4()
 	if port != 0 {
 		s.portLock = true
 	} else if s.num != 0 {

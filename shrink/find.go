@@ -2,6 +2,7 @@ package shrink
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/spec"
@@ -79,6 +80,7 @@ func (f *Finder) Shrink(ctx context.Context, t *reusecheck.Trace, v spec.Violati
 		f.machine = spec.NewMachine(f.System, s)
 	}
 	small, report := Run(t, func(c *reusecheck.Trace) bool { return f.machine.Shows(c, v) >= 0 }, Options{Context: ctx})
+	spell(small)
 	n := &Finding{Violation: v, Report: report}
 	if !report.Reproduced {
 		// It shows only with the choices that the trace states.
@@ -91,6 +93,23 @@ func (f *Finder) Shrink(ctx context.Context, t *reusecheck.Trace, v spec.Violati
 		n.CrossesUsers = f.crosses(n)
 	}
 	return n, nil
+}
+
+// spell writes the addresses of IPv6 sockets in their own form.
+func spell(t *reusecheck.Trace) {
+	family := map[reusecheck.ID]reusecheck.Family{}
+	for i := range t.Steps {
+		switch op := &t.Steps[i].Op; op.Verb {
+		case reusecheck.VSocket:
+			family[op.Sock] = op.Family
+		case reusecheck.VInherit:
+			family[op.Child] = family[op.Sock]
+		case reusecheck.VBind, reusecheck.VConnect:
+			if family[op.Sock].Is6() {
+				op.Addr = netip.AddrPortFrom(reusecheck.Canonical(family[op.Sock], op.Addr.Addr()), op.Addr.Port())
+			}
+		}
+	}
 }
 
 // restate fills in the answers of a trace up to the step that shows the

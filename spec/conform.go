@@ -1,209 +1,136 @@
 package spec
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/bits"
-	"math/rand/v2"
 
 	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/oracle"
 )
 
-// Conformance holds a model to a kernel: both are asked the same, step by step,
-// and have to answer the same. Where the rules leave a choice, the model makes
-// the kernel's, if it is one of those allowed.
-type Conformance struct {
-	System        *System
-	Kernel, Model reusecheck.Stack
-	World         *World // nil: the system's own
-	Seed          uint64
-	Checks        int // histories to try; 0 for no end but the context's
-	Steps         int // operations in each; 0 is DefaultSteps
-	// Progress, when given, is told now and then how far the run is.
-	Progress func(ConformanceStats)
-
-	oracle Oracle
-}
-
-// ConformanceStats counts what a run did.
-type ConformanceStats struct {
-	Stats
-	Agreed int // histories without a mismatch
-	Caches int // steps whose caches were compared too
-	// Skipped counts histories that ended early, by what cannot be done here.
-	Skipped map[string]int
-}
-
-// Mismatch is a history whose last step the two answer differently.
-type Mismatch struct {
-	History       int
-	What          string            // "answer", "cache" or "address bucket"
-	Trace         *reusecheck.Trace // states the kernel's answers
-	Kernel, Model reusecheck.Result // of the last step
-}
-
-// Kind says what a mismatch is about, so that shrinking stays with it.
-func (m *Mismatch) Kind() string {
-	op := m.Trace.Steps[len(m.Trace.Steps)-1].Op
-	switch m.What {
-	case whatAnswer:
-		return fmt.Sprintf("%s: kernel %s, model %s", op.Verb, sort(m.Kernel.Answer), sort(m.Model.Answer))
-	case whatCache:
-		return fmt.Sprintf("%s: cache: kernel %s, model %s", op.Verb, fields(m.Kernel.After), fields(m.Model.After))
+// Conformance is a system in which one stack is held to another: reference, a
+// modelled kernel, stands in the oracle's place and answers every step beside
+// the stack under test. A disagreement ends the history, and search, shrinking
+// and reports work as they do for the system itself.
+func Conformance(sys *System, reference func() (reusecheck.Stack, error)) (*System, error) {
+	if _, err := reference(); err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("%s: %s", op.Verb, m.What)
+	c := *sys
+	c.Doc = "one stack held to another, step by step"
+	c.Properties = []*Property{Agrees, SameCache}
+	c.Strict = true
+	c.NewOracle = func() Oracle {
+		s, err := reference()
+		if err != nil {
+			return &twin{failed: err}
+		}
+		t := &twin{stack: s}
+		t.chooser, _ = s.(reusecheck.Chooser)
+		t.inspect, _ = s.(reusecheck.Inspector)
+		return t
+	}
+	return &c, nil
 }
 
-// sort is an answer without the port and the name in it.
-func sort(a reusecheck.Answer) reusecheck.Answer {
-	a.Port, a.Who = 0, 0
-	return a
+// Agrees is the property that two stacks answer alike.
+var Agrees = &Property{
+	Name: agreesName,
+	Doc:  "The stack answers every step as the reference does; where the rules leave a choice, as the reference may.",
+	Check: func(o *Observation) Violation {
+		if o.Verdict.Agrees {
+			return Violation{}
+		}
+		kind := fmt.Sprintf("%s: %s, not %s", o.Op.Verb, brief(o.Got.Answer), brief(o.Verdict.Want))
+		return Violation{Property: agreesName, Kind: kind, Tags: reasonTag(o.Verdict.Reference.Reason)}
+	},
+}
+
+// SameCache is the property that two stacks that show their caches keep them alike.
+var SameCache = &Property{
+	Name: cacheName,
+	Doc:  "The port's cache is the reference's after every step, where the stack shows it; the key only while it means something.",
+	Check: func(o *Observation) Violation {
+		ref := o.Verdict.Reference
+		if !o.Verdict.Agrees || !o.Got.HasCache || !ref.HasCache {
+			return Violation{}
+		}
+		got, want := comparable(o.Got.After), comparable(ref.After)
+		if got == want && (o.Got.AddrAfter == ref.AddrAfter || !o.Got.AddrAfter.Exists || !ref.AddrAfter.Exists) {
+			return Violation{}
+		}
+		return Violation{Property: cacheName, Kind: o.Op.Verb.String()}
+	},
 }
 
 const (
-	whatAnswer = "answer"
-	whatCache  = "cache"
-	whatPair   = "address bucket"
+	agreesName = "agrees"
+	cacheName  = "cache"
 )
 
-// differ says in what two results differ, "" when they do not. Caches are
-// compared where both stacks show them, their key only where it means something.
-func differ(kernel, model *reusecheck.Result) string {
+// comparable is the part of a cache that two stacks must have in common.
+func comparable(c reusecheck.Cache) reusecheck.Cache {
+	c = c.WithoutKey()
+	if c.Addr.IsValid() {
+		c.Addr = c.Addr.Unmap() // the kernel keeps both forms; which is meant, the family says
+	}
+	return c
+}
+
+// brief is an answer without what differs from run to run.
+func brief(a reusecheck.Answer) string {
+	if a.Kind == reusecheck.OK {
+		return "ok"
+	}
+	return a.String()
+}
+
+// twin is a stack in an oracle's place.
+type twin struct {
+	stack   reusecheck.Stack
+	chooser reusecheck.Chooser
+	inspect reusecheck.Inspector
+	failed  error
+	last    reusecheck.Result // of the step at hand
+}
+
+func (t *twin) Reset(cfg reusecheck.Config) {
+	if t.stack != nil {
+		t.failed = t.stack.Reset(cfg)
+	}
+}
+
+// Judge performs the operation on the reference. A machine asks once a step,
+// just before it tells what happened, so this is the step itself.
+func (t *twin) Judge(op reusecheck.Op, got reusecheck.Answer) oracle.Verdict {
+	if t.failed != nil {
+		return oracle.Verdict{Agrees: true, Want: got, Open: t.failed.Error()}
+	}
+	r, err := t.do(op, got)
+	var lacks *reusecheck.Unsupported
 	switch {
-	case kernel.Answer != model.Answer:
-		return whatAnswer
-	case !kernel.HasCache || !model.HasCache:
-		return ""
-	case kernel.After.WithoutKey() != model.After.WithoutKey():
-		return whatCache
-	case kernel.AddrAfter.Exists && kernel.AddrAfter != model.AddrAfter:
-		return whatPair
+	case errors.As(err, &lacks):
+		t.failed = err // what follows in this history cannot be compared
+		return oracle.Verdict{Agrees: true, Want: got, Open: lacks.Error()}
+	case err != nil:
+		t.failed = err
+		return oracle.Verdict{Want: got, Open: err.Error()}
 	}
-	return ""
+	t.last = r
+	return oracle.Verdict{Want: r.Answer, Agrees: r.Answer == got, Reference: &t.last}
 }
 
-// Run plays random histories until the checks are done, the context ends or
-// yield returns false. A history ends at its first mismatch.
-func (c *Conformance) Run(ctx context.Context, yield func(*Mismatch) bool) (ConformanceStats, error) {
-	w := c.World
-	if w == nil {
-		w = c.System.World()
+func (t *twin) do(op reusecheck.Op, seen reusecheck.Answer) (reusecheck.Result, error) {
+	if t.chooser != nil {
+		return t.chooser.DoAs(op, seen)
 	}
-	gen, src := c.System.NewGenerator(w), &pcgSource{}
-	steps := c.Steps
-	if steps <= 0 {
-		steps = DefaultSteps
-	}
-	stats := ConformanceStats{Skipped: map[string]int{}}
-	for h := 0; (c.Checks == 0 || h < c.Checks) && ctx.Err() == nil; h++ {
-		src.pcg.Seed(c.Seed, uint64(h)+1)
-		t := &reusecheck.Trace{Config: gen.Start(src)}
-		var live []reusecheck.Socket
-		m, err := c.play(t, func() (reusecheck.Op, bool) {
-			if len(t.Steps) == steps {
-				return reusecheck.Op{}, false
-			}
-			live = live[:0]
-			c.oracle.Sockets(func(s *reusecheck.Socket) bool { live = append(live, *s); return true })
-			return gen.Next(src, live), true
-		}, &stats)
-		lacks := (*reusecheck.Unsupported)(nil)
-		switch {
-		case errors.As(err, &lacks):
-			stats.Skipped[lacks.What]++
-		case err != nil:
-			return stats, fmt.Errorf("history %d: %w", h+1, err)
-		}
-		stats.Histories++
-		switch {
-		case m == nil:
-			stats.Agreed++
-		default:
-			stats.Violations++
-			m.History = h
-			if !yield(m) {
-				return stats, nil
-			}
-		}
-		if c.Progress != nil && h%64 == 0 {
-			c.Progress(stats)
-		}
-	}
-	return stats, nil
+	return t.stack.Do(op)
 }
 
-// Shows replays a trace on both and gives its first mismatch, nil when there is
-// none or the trace cannot be run.
-func (c *Conformance) Shows(t *reusecheck.Trace) (*Mismatch, error) {
-	i := 0
-	seen := &reusecheck.Trace{File: t.File, Title: t.Title, Source: t.Source, Kernels: t.Kernels, Config: t.Config, Names: t.Names}
-	return c.play(seen, func() (reusecheck.Op, bool) {
-		if i == len(t.Steps) {
-			return reusecheck.Op{}, false
-		}
-		i++
-		return t.Steps[i-1].Op, true
-	}, nil)
-}
+func (t *twin) Follow(reusecheck.Op, reusecheck.Answer) {}
 
-// play asks both what next gives and writes it down in t.
-func (c *Conformance) play(t *reusecheck.Trace, next func() (reusecheck.Op, bool), stats *ConformanceStats) (*Mismatch, error) {
-	if c.oracle == nil {
-		c.oracle = c.System.NewOracle()
+func (t *twin) Sockets(yield func(*reusecheck.Socket) bool) {
+	if t.inspect != nil {
+		t.inspect.Sockets(yield)
 	}
-	c.oracle.Reset(t.Config)
-	if err := c.Kernel.Reset(t.Config); err != nil {
-		return nil, err
-	}
-	if err := c.Model.Reset(t.Config); err != nil {
-		return nil, err
-	}
-	for op, ok := next(); ok; op, ok = next() {
-		kernel, err := c.Kernel.Do(op)
-		if err != nil {
-			return nil, err
-		}
-		model, err := doAs(c.Model, op, kernel.Answer)
-		if err != nil {
-			return nil, err
-		}
-		o := &Observation{Op: op, Got: kernel, Verdict: c.oracle.Judge(op, kernel.Answer)}
-		Append(t, op, o)
-		c.oracle.Follow(op, kernel.Answer)
-		if stats != nil {
-			stats.count(op, &kernel, &model)
-		}
-		if what := differ(&kernel, &model); what != "" {
-			return &Mismatch{What: what, Trace: t, Kernel: kernel, Model: model}, nil
-		}
-	}
-	return nil, nil
-}
-
-func (s *ConformanceStats) count(op reusecheck.Op, kernel, model *reusecheck.Result) {
-	s.Steps++
-	s.Verbs[op.Verb]++
-	if kernel.Kind == reusecheck.OK {
-		s.Granted++
-	}
-	if kernel.HasCache && model.HasCache {
-		s.Caches++
-	}
-}
-
-// doAs lets a stack choose as another chose, if it can.
-func doAs(s reusecheck.Stack, op reusecheck.Op, seen reusecheck.Answer) (reusecheck.Result, error) {
-	if c, ok := s.(reusecheck.Chooser); ok {
-		return c.DoAs(op, seen)
-	}
-	return s.Do(op)
-}
-
-// pcgSource makes choices from a seed.
-type pcgSource struct{ pcg rand.PCG }
-
-func (p *pcgSource) Intn(n int) int {
-	hi, _ := bits.Mul64(p.pcg.Uint64(), uint64(n))
-	return int(hi)
 }

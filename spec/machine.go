@@ -21,6 +21,8 @@ type Observation struct {
 	// Broken is what the stack's own structure check said, nil when all is
 	// well or the stack cannot be asked.
 	Broken error
+
+	strict bool // see System.Strict
 }
 
 // Socket finds a live socket from before the step, nil when there was none.
@@ -36,7 +38,7 @@ func (o *Observation) Socket(id reusecheck.ID) *reusecheck.Socket {
 // Diverged reports whether the step left the stack in a state that the oracle
 // would not have let it reach. What follows in the history is a consequence.
 func (o *Observation) Diverged() bool {
-	return o.Broken != nil || !o.Verdict.Agrees && o.Got.Kind == reusecheck.OK
+	return o.Broken != nil || !o.Verdict.Agrees && (o.strict || o.Got.Kind == reusecheck.OK)
 }
 
 // Machine holds one stack to a system's properties.
@@ -62,7 +64,7 @@ func NewMachine(sys *System, stack reusecheck.Stack, props ...*Property) *Machin
 	m := &Machine{stack: stack, oracle: sys.NewOracle(), ghost: sys.NewGhost(), props: props}
 	m.chooser, _ = stack.(reusecheck.Chooser)
 	m.inspect, _ = stack.(reusecheck.Inspector)
-	m.obs.Ghost = m.ghost
+	m.obs.Ghost, m.obs.strict = m.ghost, sys.Strict
 	return m
 }
 

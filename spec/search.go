@@ -2,6 +2,7 @@ package spec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -34,6 +35,9 @@ type Stats struct {
 	Granted    int // steps answered ok
 	Violations int // steps that showed one, counted once for each property
 	Verbs      [16]int
+	// Skipped counts histories that ended early because the stack cannot do
+	// something here, by what that is.
+	Skipped map[string]int
 }
 
 func (s *Stats) add(t Stats) {
@@ -44,6 +48,16 @@ func (s *Stats) add(t Stats) {
 	for i, n := range t.Verbs {
 		s.Verbs[i] += n
 	}
+	for what, n := range t.Skipped {
+		s.skip(what, n)
+	}
+}
+
+func (s *Stats) skip(what string, n int) {
+	if s.Skipped == nil {
+		s.Skipped = map[string]int{}
+	}
+	s.Skipped[what] += n
 }
 
 // Failure is a history that shows a violation at its last step.
@@ -180,6 +194,30 @@ type player struct {
 	machine *Machine
 	gen     Generator
 	pcg     *rand.PCG
+	cfg     reusecheck.Config
+	ops     []reusecheck.Op
+}
+
+// StuckError is a stack that could not perform a step at all.
+type StuckError struct {
+	History int
+	Trace   *reusecheck.Trace // its last step is the one
+	Err     error
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("the stack failed at the last step of history %d: %v\n\n%s", e.History, e.Err, e.Trace)
+}
+
+func (e *StuckError) Unwrap() error { return e.Err }
+
+// trace writes down the history at hand.
+func (p *player) trace() *reusecheck.Trace {
+	t := &reusecheck.Trace{Config: p.cfg}
+	for _, op := range p.ops {
+		Append(t, op, nil)
+	}
+	return t
 }
 
 func (s *Search) player() (*player, error) {
@@ -191,7 +229,7 @@ func (s *Search) player() (*player, error) {
 	if w == nil {
 		w = s.System.World()
 	}
-	return &player{s, NewMachine(s.System, stack, s.Properties...), s.System.NewGenerator(w), rand.NewPCG(0, 0)}, nil
+	return &player{search: s, machine: NewMachine(s.System, stack, s.Properties...), gen: s.System.NewGenerator(w), pcg: rand.NewPCG(0, 0)}, nil
 }
 
 // Intn makes a player the source of its own choices.
@@ -202,15 +240,22 @@ func (p *player) Intn(n int) int {
 
 func (p *player) play(history, steps int, found func(int, *Observation, []Violation), stats *Stats) error {
 	p.pcg.Seed(p.search.Seed, uint64(history)+1)
-	if err := p.machine.Reset(p.gen.Start(p)); err != nil {
+	p.cfg = p.gen.Start(p)
+	if err := p.machine.Reset(p.cfg); err != nil {
 		return err
 	}
 	stats.Histories++
+	p.ops = p.ops[:0]
 	for i := range steps {
 		op := p.gen.Next(p, p.machine.Live())
+		p.ops = append(p.ops, op)
 		o, vs, err := p.machine.Step(op)
+		if lacks := (*reusecheck.Unsupported)(nil); errors.As(err, &lacks) {
+			stats.skip(lacks.What, 1)
+			return nil
+		}
 		if err != nil {
-			return fmt.Errorf("history %d, step %d: %w", history, i+1, err)
+			return &StuckError{History: history, Trace: p.trace(), Err: err}
 		}
 		stats.Steps++
 		stats.Verbs[op.Verb]++
@@ -245,15 +290,19 @@ func (p *player) record(history, steps int) (*reusecheck.Trace, error) {
 	return t, nil
 }
 
-// Append adds a step to a trace, with the answers that were observed.
+// Append adds a step to a trace, with the answers that were observed; o is nil
+// for a step that came to none.
 func Append(t *reusecheck.Trace, op reusecheck.Op, o *Observation) {
 	if id, ok := op.Defines(); ok {
 		for int(id) >= len(t.Names) {
 			t.Names = append(t.Names, reusecheck.ID(len(t.Names)).String())
 		}
 	}
-	st := reusecheck.Step{Op: op, Want: o.Got.Answer}
-	if !o.Verdict.Agrees {
+	st := reusecheck.Step{Op: op}
+	if o != nil && (op.Verb != reusecheck.VSocket || o.Got.Answer != reusecheck.Success) { // a socket made goes without saying
+		st.Want = o.Got.Answer
+	}
+	if o != nil && !o.Verdict.Agrees {
 		st.Oracle = o.Verdict.Want
 	}
 	t.Steps = append(t.Steps, st)

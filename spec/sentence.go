@@ -16,6 +16,12 @@ func Sentence(o *Observation, v Violation) string {
 		return fmt.Sprintf("After %q the buckets contradict their owners: %v.", op, o.Broken)
 	case preciseName:
 		return preciseSentence(o, v, op)
+	case agreesName:
+		return fmt.Sprintf("%q is answered %s; the reference answers %s (%s).", op, o.Got.Answer, o.Verdict.Want, o.Verdict.Reference.Reason)
+	case cacheName:
+		ref := o.Verdict.Reference
+		return fmt.Sprintf("After %q the cache is %s (address bucket %v); the reference has %s (address bucket %v).", op,
+			whole(o.Got.After), o.Got.AddrAfter, whole(ref.After), ref.AddrAfter)
 	}
 	if o.Got.Kind == reusecheck.OK && o.Verdict.Want.Kind == reusecheck.OK {
 		return fmt.Sprintf("%q is answered %s; the oracle allows %s.", op, o.Got.Answer, o.Verdict.Want)
@@ -89,7 +95,7 @@ func why(o *Observation, v Violation) string {
 		}
 		return s + "."
 	case reusecheck.PathScan:
-		return fmt.Sprintf("The owner scan visited %d and passed over the conflict.", o.Got.Visited)
+		return fmt.Sprintf("The owner scan visited %s and passed over the conflict.", owners(o.Got.Visited))
 	case reusecheck.PathNone:
 		return "No owner was looked at."
 	}
@@ -105,11 +111,26 @@ func keyOf(o *Observation) *reusecheck.Socket {
 
 func preciseSentence(o *Observation, v Violation, op string) string {
 	if v.Kind == needlessScan {
-		return fmt.Sprintf("%q visits %d owners that the cache could answer for: every owner so far allows %s, yet the cache says %s.",
-			op, o.Got.Visited, fields(o.GhostBefore), fields(o.Got.Before))
+		return fmt.Sprintf("%q visits %s that the cache could answer for: every owner so far allows %s, yet the cache says %s.",
+			op, owners(o.Got.Visited), fields(o.GhostBefore), fields(o.Got.Before))
 	}
 	return fmt.Sprintf("After %q the cache says %s; its owners allow %s. The binds that follow visit every owner where one look at the cache would do.",
 		op, fields(o.Got.After), fields(o.GhostAfter))
+}
+
+// whole is a cache with its key.
+func whole(c reusecheck.Cache) string {
+	if !c.Exists {
+		return "gone"
+	}
+	s := fields(c)
+	if c.FastReusePort > 0 {
+		s += fmt.Sprintf(", keyed to %s %s uid %d", c.Family, c.Addr, c.UID)
+		if c.V6Only {
+			s += " v6only"
+		}
+	}
+	return s
 }
 
 func fields(c reusecheck.Cache) string {
@@ -118,4 +139,11 @@ func fields(c reusecheck.Cache) string {
 		reusecheck.FastUnknown: "0", reusecheck.FastConnect: "-1",
 	}
 	return fmt.Sprintf("fastreuse %d, fastreuseport %s", c.FastReuse, port[c.FastReusePort])
+}
+
+func owners(n int) string {
+	if n == 1 {
+		return "one owner"
+	}
+	return fmt.Sprintf("%d owners", n)
 }

@@ -11,6 +11,9 @@ type System struct {
 	Name       reusecheck.System
 	Doc        string
 	Properties []*Property
+	// Strict says that any disagreement parts the stack from its oracle, so
+	// that a history ends there; else only a grant that the oracle refuses does.
+	Strict bool
 	// World is the default domain of the generator.
 	World func() *World
 	// NewOracle makes the reference, NewGhost the cache that the documented
