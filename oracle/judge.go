@@ -176,14 +176,14 @@ func (t *TCP) visit(req *Request) (vague bool) {
 	r := reachOf(req.Binder.Opts, req.Addr)
 	for i := t.firstOf(req.Port); i != none; i = t.socks[i].next {
 		o := &t.socks[i]
+		// The cheap question first: most owners that share a port may.
+		why := refusal(req.Binder, &o.Socket, req.Purpose)
 		switch {
-		case !req.overlaps(&r, &o.Socket):
+		case why == reusecheck.ReasonNone && !o.vague || !req.overlaps(&r, &o.Socket):
 		case o.vague:
 			vague = true
 		default:
-			if why := refusal(req.Binder, &o.Socket, req.Purpose); why != reusecheck.ReasonNone {
-				t.conflicts = append(t.conflicts, Conflict{o.ID, why})
-			}
+			t.conflicts = append(t.conflicts, Conflict{o.ID, why})
 		}
 	}
 	return vague

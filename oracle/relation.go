@@ -42,10 +42,11 @@ func Conflicts(owners []reusecheck.Socket, req *Request, buf []Conflict) []Confl
 	r := reachOf(req.Binder.Opts, req.Addr)
 	for i := range owners {
 		o := &owners[i]
-		if o.Local.Port() != req.Port || !req.overlaps(&r, o) {
+		if o.Local.Port() != req.Port {
 			continue
 		}
-		if why := refusal(req.Binder, o, req.Purpose); why != reusecheck.ReasonNone {
+		why := refusal(req.Binder, o, req.Purpose)
+		if why != reusecheck.ReasonNone && req.overlaps(&r, o) {
 			buf = append(buf, Conflict{o.ID, why})
 		}
 	}
