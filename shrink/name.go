@@ -19,10 +19,10 @@ func (n *Finding) Title() string {
 // has given none.
 type Names struct{ given map[string]int }
 
-// Of is the finding's title in lower case letters, digits and hyphens, with a
+// Of is a finding's title in lower case letters, digits and hyphens, with a
 // number after it when an earlier finding has the same.
-func (s *Names) Of(n *Finding) string {
-	words := strings.FieldsFunc(strings.ToLower(n.Title()), func(r rune) bool {
+func (s *Names) Of(title string) string {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || 'z' < r) && (r < '0' || '9' < r)
 	})
 	name := strings.Join(words, "-")

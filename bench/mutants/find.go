@@ -87,8 +87,12 @@ func (s *seeker) visit(n ast.Node) bool {
 	case *ast.SwitchStmt:
 		if n.Tag == nil {
 			for _, c := range n.Body.List {
-				for _, e := range c.(*ast.CaseClause).List {
-					s.condition(e, "")
+				list, without := c.(*ast.CaseClause).List, ""
+				if len(list) > 1 {
+					without = "false" // one of several is as good as gone
+				}
+				for _, e := range list {
+					s.condition(e, without)
 				}
 			}
 		}

@@ -29,13 +29,17 @@ func indent(w io.Writer, text string) {
 }
 
 func count(n int, what string) string {
+	many := what + "s"
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		many = stem + "ies"
+	}
 	switch n {
 	case 0:
-		return "no " + what + "s"
+		return "no " + many
 	case 1:
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func percent(part, whole int) int {

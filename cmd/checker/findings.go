@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/shrink"
+)
+
+// finding is what is told of a finding, one line of JSON or a paragraph.
+type finding struct {
+	Finding      int    `json:"finding"`
+	Title        string `json:"title"`
+	Kernel       string `json:"kernel"`
+	Property     string `json:"property"`
+	Kind         string `json:"kind"`
+	Causes       string `json:"causes,omitempty"`
+	Sentence     string `json:"sentence"`
+	CrossesUsers bool   `json:"crosses_users"`
+	Minimal      bool   `json:"minimal"`
+	History      int    `json:"history"`
+	Trace        string `json:"trace"`
+	Control      string `json:"control,omitempty"` // the trace that is answered otherwise
+	File         string `json:"file,omitempty"`
+}
+
+const securityNote = "crosses users: report to the kernel's security contact (security@kernel.org) before you publish it"
+
+// found puts a finding into words. source says how to make it again.
+func found(n *shrink.Finding, kernel, source string) finding {
+	t := *n.Trace // the finder compares its own with those to come
+	t.Title, t.Source = n.Title(), source
+	return finding{
+		Title: t.Title, Kernel: kernel, Property: n.Violation.Property, Kind: n.Violation.Kind,
+		Causes: n.Violation.Tags.Causes(), Sentence: n.Sentence, CrossesUsers: n.CrossesUsers,
+		Minimal: n.Report.Minimal, History: n.History + 1, Trace: t.String(),
+	}
+}
+
+// reporter streams findings as they are made.
+type reporter struct {
+	std   streams
+	json  bool
+	dir   string // where each is written too, "" for nowhere
+	meter *meter
+	names shrink.Names
+	n     int
+}
+
+// prepare makes the directory before anything is searched.
+func (r *reporter) prepare() error {
+	if r.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the directory for findings: %w", err)
+	}
+	return nil
+}
+
+// add tells of one finding.
+func (r *reporter) add(f finding) error {
+	if r.meter != nil {
+		r.meter.clear()
+	}
+	r.n++
+	f.Finding = r.n
+	if r.dir != "" {
+		f.File = filepath.Join(r.dir, r.names.Of(f.Title)+".trace")
+		if err := writeFile(f.File, []byte(f.Trace)); err != nil {
+			return err
+		}
+	}
+	if r.json {
+		return writeJSON(r.std.out, f)
+	}
+	out := r.std.out
+	fmt.Fprintf(out, "%d. %s\n\n", f.Finding, f.Title)
+	indent(out, bare(f.Trace))
+	if f.Control != "" {
+		fmt.Fprintf(out, "\n   but\n\n")
+		indent(out, bare(f.Control))
+	}
+	fmt.Fprintf(out, "\n   %s\n", f.Sentence)
+	if f.CrossesUsers {
+		fmt.Fprintf(out, "   %s\n", securityNote)
+	}
+	if !f.Minimal {
+		fmt.Fprintf(out, "   this trace may not be the smallest\n")
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// bare is a trace without what is said beside it.
+func bare(text string) string {
+	t, err := reusecheck.Parse("finding", []byte(text))
+	if err != nil {
+		return text
+	}
+	t.Title, t.Source = "", ""
+	return t.String()
+}

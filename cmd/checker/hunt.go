@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/shrink"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// How many failures of one kind are kept, and how many that a known finding
+// explains are shrunk all the same in case another hides behind it.
+const (
+	perFinding = 3
+	retries    = 1
+)
+
+// hunt is a search whose failures are shrunk and told.
+type hunt struct {
+	cmd     *cobra.Command
+	budget  *budget
+	report  *reporter
+	system  *spec.System
+	stack   func() (reusecheck.Stack, error)
+	props   []*spec.Property
+	world   *spec.World
+	kernel  string               // as it is named to the person
+	kernels reusecheck.KernelSet // as the traces name it
+	words   string               // the command line, but for the budget
+}
+
+// run searches and tells what it finds, and then what it did.
+func (h *hunt) run(ctx context.Context) error {
+	limited, stop := h.budget.within(ctx)
+	defer stop()
+	h.report.meter = newMeter(h.report.std.errs, "histories", h.budget.checks)
+	search := &spec.Search{
+		System: h.system, Stack: h.stack, World: h.world, Properties: h.props,
+		Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps, Workers: h.budget.workers,
+		PerFinding: perFinding, Progress: func(s spec.Stats) { h.report.meter.set(s.Histories) },
+	}
+	finder := &shrink.Finder{System: h.system, Stack: h.stack, Kernels: h.kernels, Retries: retries}
+	start, before := time.Now(), h.report.n
+	var failed error
+	stats, err := search.Run(limited, func(fail spec.Failure) bool {
+		n, err := finder.Find(limited, fail)
+		if err == nil && n != nil {
+			source := fmt.Sprintf("%s --seed %d, history %d", h.words, h.budget.seed, n.History+1)
+			err = h.report.add(found(n, h.kernel, source))
+		}
+		failed = err
+		return err == nil && limited.Err() == nil
+	})
+	h.report.meter.clear()
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	h.summary(stats, h.report.n-before, time.Since(start))
+	return nil
+}
+
+// ending is the error of a command that has told all it found.
+func (r *reporter) ending(ctx context.Context) error {
+	switch {
+	case r.n > 0:
+		return errFindings
+	case ctx.Err() != nil:
+		return context.Canceled
+	}
+	return nil
+}
+
+type summary struct {
+	Kernel    string         `json:"kernel"`
+	Seed      uint64         `json:"seed"`
+	Histories int            `json:"histories"`
+	Steps     int            `json:"steps"`
+	Granted   int            `json:"granted"`
+	Verbs     map[string]int `json:"verbs"`
+	Skipped   map[string]int `json:"skipped,omitempty"`
+	Findings  int            `json:"findings"`
+	Again     string         `json:"again"`
+}
+
+type jsonSummary struct {
+	Summary summary `json:"summary"`
+}
+
+func (h *hunt) summary(s spec.Stats, findings int, took time.Duration) {
+	sum := summary{
+		Kernel: h.kernel, Seed: h.budget.seed, Histories: s.Histories, Steps: s.Steps, Granted: s.Granted,
+		Verbs: map[string]int{}, Skipped: s.Skipped, Findings: findings,
+		Again: h.words + h.budget.words(h.cmd, s.Histories),
+	}
+	for _, v := range reusecheck.Verbs() {
+		if n := s.Verbs[v]; n > 0 {
+			sum.Verbs[v.String()] = n
+		}
+	}
+	h.report.close(sum)
+	fmt.Fprintf(h.report.std.errs, "%.1f s, %.0f steps/s with %s\n", took.Seconds(),
+		float64(s.Steps)/max(took.Seconds(), 1e-9), count(h.budget.workers, "worker"))
+}
+
+// close tells what a search did.
+func (r *reporter) close(s summary) {
+	if r.json {
+		_ = writeJSON(r.std.out, jsonSummary{s}) // a reader that is gone is seen at the end
+		return
+	}
+	fmt.Fprintf(r.std.out, "%s on %s: %d histories, %d steps, %d %% granted\n",
+		count(s.Findings, "finding"), s.Kernel, s.Histories, s.Steps, percent(s.Granted, s.Steps))
+	var mix []string
+	for _, v := range reusecheck.Verbs() {
+		if n := s.Verbs[v.String()]; n > 0 {
+			mix = append(mix, fmt.Sprintf("%s %.1f %%", v, 100*float64(n)/float64(s.Steps)))
+		}
+	}
+	if len(mix) > 0 {
+		fmt.Fprintf(r.std.out, "steps: %s\n", strings.Join(mix, ", "))
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.Skipped)) {
+		fmt.Fprintf(r.std.out, "skipped: %s ended early: %s cannot be tested here\n", count(s.Skipped[what], "history"), what)
+	}
+	fmt.Fprintf(r.std.out, "again: %s\n", s.Again)
+}
