@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 
 	"github.com/reusecheck/reusecheck"
@@ -69,6 +70,7 @@ func Serve() {
 	if os.Getenv(helperVariable) == "" {
 		return
 	}
+	signal.Ignore(os.Interrupt) // the other side decides what an interrupt ends
 	in, out := os.NewFile(3, "requests"), os.NewFile(4, "replies")
 	unix.CloseOnExec(3)
 	unix.CloseOnExec(4)

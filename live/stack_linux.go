@@ -106,7 +106,7 @@ func (r *runner) Descriptor(id reusecheck.ID) (int, bool) {
 		}
 		return -1, false
 	}
-	if s := r.get(id); s != nil {
+	if s := r.get(id); s != nil && s.fd >= 0 {
 		return s.fd, true
 	}
 	return -1, false

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"embed"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,17 +41,34 @@ func open(t testing.TB, o Options) *Stack {
 	return s
 }
 
-func parseFile(t testing.TB, name string) *reusecheck.Trace {
+//go:embed testdata/*.trace
+var traces embed.FS
+
+// eachTrace parses the traces of testdata whose answers are those of this kernel.
+func eachTrace(t *testing.T, f func(t *testing.T, tr *reusecheck.Trace)) (n int) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
+	names, err := fs.Glob(traces, "testdata/*.trace")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no traces: %v", err)
 	}
-	tr, err := reusecheck.Parse(name, text)
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		text, err := traces.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := reusecheck.Parse(name, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(path.Base(name), func(t *testing.T) {
+			if !tr.Kernels.Includes("", Release()) {
+				t.Skipf("states the answers of %s, this is %s", tr.Kernels, Release())
+			}
+			f(t, tr)
+		})
+		n++
 	}
-	return tr
+	return n
 }
 
 // run does a trace's steps and holds each answer against the stated one.
@@ -68,20 +87,8 @@ func run(t testing.TB, s *Stack, tr *reusecheck.Trace) {
 
 func TestTheRunningKernelAnswersAsEveryTraceStates(t *testing.T) {
 	s := open(t, Options{})
-	files, err := filepath.Glob("testdata/*.trace")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
-	for _, name := range files {
-		tr := parseFile(t, name)
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			if !tr.Kernels.Includes("", Release()) {
-				t.Skipf("states the answers of %s, this is %s", tr.Kernels, Release())
-			}
-			run(t, s, tr)
-		})
-	}
-	if n := s.Namespaces(); n != 1 {
-		t.Errorf("%d namespaces were made for %d traces that leave nothing behind, want 1", n, len(files))
+	n := eachTrace(t, func(t *testing.T, tr *reusecheck.Trace) { run(t, s, tr) })
+	if made := s.Namespaces(); made != 1 {
+		t.Errorf("%d namespaces were made for %d traces that leave nothing behind, want 1", made, n)
 	}
 }
