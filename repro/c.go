@@ -17,7 +17,7 @@ name_of other_end uid_t socklen_t s_addr s6_addr`
 
 func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 	lib := readLibrary("c")
-	p, err := lower(t, "c", newNameTable(lib, nil, cWords))
+	p, err := newLowering(t, "c", newNameTable(lib, nil, cWords)).lower()
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +34,7 @@ func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 		b.WriteString("\t" + cCall(c) + ";\n")
 	}
 	b.WriteByte('\n')
-	for i := range p.stmts {
-		cStmt(&b, &p.stmts[i])
-	}
+	cBody(&b, p)
 	b.WriteString("\n\treturn verdict();\n}\n")
 	return []byte(b.String()), nil
 }
@@ -79,11 +77,23 @@ func cParts(b *strings.Builder, lib *library, p *program) {
 	}
 }
 
-func cStmt(b *strings.Builder, s *stmt) {
+// cBody writes the steps.
+func cBody(b *strings.Builder, p *program) {
+	used := p.uses()
+	for i := range p.stmts {
+		cStmt(b, &p.stmts[i], used)
+	}
+}
+
+func cStmt(b *strings.Builder, s *stmt, used map[string]bool) {
 	switch s.kind {
 	case sBlank:
 		b.WriteByte('\n')
 	case sSocket:
+		if !s.names && !used[s.v] {
+			fmt.Fprintf(b, "\t%s;\n", cCall(s.call))
+			return
+		}
 		fmt.Fprintf(b, "\tint %s = %s;\n", s.v, cCall(s.call))
 		if s.names {
 			fmt.Fprintf(b, "\tname_of[%s] = %s;\n", s.v, cString(s.text))
@@ -93,6 +103,9 @@ func cStmt(b *strings.Builder, s *stmt) {
 	case sNote:
 		fmt.Fprintf(b, "\tnote(%s);\n", cString(s.text))
 	case sPort:
+		if !used[s.v] {
+			return
+		}
 		fmt.Fprintf(b, "\tint %s = %s;\n", s.v, cCall(s.call))
 	case sEnds:
 		fmt.Fprintf(b, "\tstruct ends %s = %s;\n", s.v, cCall(s.call))

@@ -21,6 +21,12 @@ var goldens = []struct{ trace, format string }{
 	{"inherit-uid", "c"},
 	{"timewait", "c"},
 	{"udp-delivery", "c"},
+	{"strict-cache-device", "python"},
+	{"timewait", "python"},
+	{"udp-delivery", "python"},
+	{"strict-cache-device", "go"},
+	{"timewait", "go"},
+	{"udp-delivery", "go"},
 }
 
 func TestTheTextOfAProgramIsThatOfItsGoldenFile(t *testing.T) {

@@ -20,6 +20,10 @@ func (l *lowering) step(s *reusecheck.Step) error {
 		return l.send(s)
 	}
 	k := l.socks[op.Sock]
+	if l.ownFamily != "" && (op.Verb == reusecheck.VBind || op.Verb == reusecheck.VConnect) &&
+		reusecheck.Canonical(k.family, op.Addr.Addr()).Is4() == k.family.Is6() {
+		return l.refuse(l.ownFamily)
+	}
 	defer l.name(op.Addr.Port())
 	switch op.Verb {
 	case reusecheck.VBind:

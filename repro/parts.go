@@ -93,3 +93,12 @@ func (lib *library) selected(names map[string]bool) (parts []part, includes []st
 	sort.Strings(includes)
 	return parts, includes
 }
+
+func hasPart(parts []part, name string) bool {
+	for _, p := range parts {
+		if p.name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -67,6 +67,9 @@ type lowering struct {
 	index    int
 	has      map[reusecheck.Verb]bool
 	expires  map[reusecheck.ID]bool
+	// ownFamily says why a socket's address must be of its own family; ""
+	// where any will do, and the kernel says what it thinks of it.
+	ownFamily string
 }
 
 // sockInfo is what is known of a socket without running anything.
@@ -79,9 +82,10 @@ type sockInfo struct {
 	port   uint16 // that it was bound to, as the trace writes it; 0 unknown
 }
 
-// lower translates t for a format whose variables follow the rules of names.
-func lower(t *reusecheck.Trace, format string, names *nameTable) (*program, error) {
-	l := &lowering{
+// newLowering begins the translation of t for a format whose variables follow
+// the rules of names.
+func newLowering(t *reusecheck.Trace, format string, names *nameTable) *lowering {
+	return &lowering{
 		p:        &program{format: format, trace: t, used: make(map[string]bool), maxFD: 256},
 		names:    names,
 		socks:    make(map[reusecheck.ID]*sockInfo),
@@ -89,6 +93,10 @@ func lower(t *reusecheck.Trace, format string, names *nameTable) (*program, erro
 		has:      make(map[reusecheck.Verb]bool),
 		expires:  make(map[reusecheck.ID]bool),
 	}
+}
+
+func (l *lowering) lower() (*program, error) {
+	t := l.p.trace
 	for i := range t.Steps {
 		op := &t.Steps[i].Op
 		l.has[op.Verb] = true

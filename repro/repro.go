@@ -43,6 +43,8 @@ var formats []Format
 func init() {
 	formats = []Format{
 		{"c", "one C file for user space, no dependency, in a network namespace of its own", ".c", generateC},
+		{"python", "a Python program, standard library only, in a network namespace of its own", ".py", generatePython},
+		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,17 @@ func tool(t *testing.T, name string) string {
 		missing(t, name+" is not there: "+err.Error())
 	}
 	return path
+}
+
+// timeLimit is for what takes a moment on an idle machine.
+const timeLimit = time.Minute
+
+// pythonPath is the interpreter itself: a version manager's launcher is slower
+// than the programs.
+func pythonPath(t *testing.T) string {
+	t.Helper()
+	out, _ := run(t, timeLimit, tool(t, "python3"), "-c", "import sys; print(sys.executable)")
+	return strings.TrimSpace(out)
 }
 
 func needRoot(t *testing.T) {
@@ -158,7 +170,7 @@ func TestACProgramReproducesEveryTraceOnTheRunningKernel(t *testing.T) {
 			t.Parallel()
 			path := save(t, "p.c", generate(t, tr, "c", repro.Info{}))
 			exe := strings.TrimSuffix(path, ".c")
-			if out, status := run(t, time.Minute, tool(t, "gcc"), append(strict, "-o", exe, path)...); status != 0 {
+			if out, status := run(t, timeLimit, tool(t, "gcc"), append(strict, "-o", exe, path)...); status != 0 {
 				t.Fatal(out)
 			}
 			if !tr.Kernels.Includes("", kernel) {
@@ -176,14 +188,81 @@ func TestACProgramGivesNoWarningWithOptimizationOrInClang(t *testing.T) {
 	for _, tr := range traces(t) {
 		files = append(files, save(t, base(tr)+".c", generate(t, tr, "c", repro.Info{})))
 	}
-	if out, status := run(t, time.Minute, tool(t, "clang"), append(files, strict...)...); status != 0 {
+	if out, status := run(t, timeLimit, tool(t, "clang"), append(files, strict...)...); status != 0 {
 		t.Error(out)
 	}
 	// One that has nearly every part, for what gcc finds out by optimizing only.
 	for _, name := range []string{"timewait", "inherit-group"} {
 		path := save(t, name+".c", generate(t, read(t, "testdata/"+name+".trace"), "c", repro.Info{}))
-		if out, status := run(t, time.Minute, tool(t, "gcc"), append(strict, "-O2", "-c", "-o", "/dev/null", path)...); status != 0 {
+		if out, status := run(t, timeLimit, tool(t, "gcc"), append(strict, "-O2", "-c", "-o", "/dev/null", path)...); status != 0 {
 			t.Error(out)
 		}
 	}
+}
+
+func TestAPythonProgramReproducesEveryTraceOnTheRunningKernel(t *testing.T) {
+	needRoot(t)
+	kernel := release(t)
+	python := pythonPath(t)
+	for _, tr := range traces(t) {
+		t.Run(base(tr), func(t *testing.T) {
+			t.Parallel()
+			if !tr.Kernels.Includes("", kernel) {
+				t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
+			}
+			path := save(t, "p.py", generate(t, tr, "python", repro.Info{}))
+			out, status := run(t, 30*time.Second, python, path)
+			ended(t, tr, out, status)
+		})
+	}
+}
+
+// goRuns are the traces whose Go programs are linked and run, which takes longest:
+// together they have every part.
+var goRuns = []string{"any-port", "changes", "ends", "inherit-uid", "other-listener", "strict-cache-device",
+	"strict-cache-overlap", "timewait", "udp-delivery"}
+
+func TestAGoProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
+	needRoot(t)
+	kernel := release(t)
+	// One module, so that one run of the compiler makes all programs.
+	dir := t.TempDir()
+	write := func(path string, text []byte) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(dir, "go.mod"), []byte("module repros\n\ngo 1.26\n"))
+	all := traces(t)
+	for _, tr := range all {
+		write(filepath.Join(dir, base(tr), "main.go"), generate(t, tr, "go", repro.Info{}))
+	}
+	if out, status := run(t, 2*timeLimit, tool(t, "go"), "vet", "-C", dir, "./..."); status != 0 {
+		t.Fatal(out)
+	}
+	build := []string{"build", "-C", dir, "-o", dir + "/bin/"}
+	for _, name := range goRuns {
+		build = append(build, "./"+name)
+	}
+	if out, status := run(t, 2*timeLimit, tool(t, "go"), build...); status != 0 {
+		t.Fatal(out)
+	}
+	t.Run("run", func(t *testing.T) {
+		for _, tr := range all {
+			if !slices.Contains(goRuns, base(tr)) {
+				continue
+			}
+			t.Run(base(tr), func(t *testing.T) {
+				t.Parallel()
+				if !tr.Kernels.Includes("", kernel) {
+					t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
+				}
+				out, status := run(t, 30*time.Second, filepath.Join(dir, "bin", base(tr)))
+				ended(t, tr, out, status)
+			})
+		}
+	})
 }
