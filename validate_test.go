@@ -103,6 +103,11 @@ func TestValidateNamesTheLineOfAStepThatWasRead(t *testing.T) {
 	if err := trace.Validate(); err == nil || err.Error() != want {
 		t.Errorf("error %v, not %s", err, want)
 	}
+	trace.Steps[2].Line = 0
+	want = "step 3, close a: a is gone: it was closed in line 3"
+	if err := trace.Validate(); err == nil || err.Error() != want {
+		t.Errorf("a step that a program made: error %v, not %s", err, want)
+	}
 }
 
 // What the kernel refuses at run time is for the kernel to refuse.
