@@ -62,8 +62,6 @@ func (t *TCP) judgeConnect(m *member, to netip.AddrPort, got reusecheck.Answer) 
 		return open(got, openDevice)
 	case !isLocal(f.dst.Addr()) || f.dst.Port() == 0:
 		return open(got, openRoute)
-	case m.lost:
-		return open(got, openLost)
 	case m.Owner():
 		return t.judgeFromPort(m, f, got)
 	case t.lost > 0:

@@ -93,7 +93,7 @@ func (t *TCP) judgeBind(m *member, to netip.AddrPort, got reusecheck.Answer) Ver
 	switch {
 	case m.lost:
 		return open(got, openLost)
-	case m.Owner() || m.State != reusecheck.Idle:
+	case m.Owner(): // also whoever listens or is connected
 		return t.impossible(m, reusecheck.RefuseState, reusecheck.EINVAL, got)
 	case !m.Family.Is6() && !addr.Is4():
 		return t.impossible(m, reusecheck.RefuseFamily, reusecheck.EAFNOSUPPORT, got)
@@ -125,8 +125,6 @@ func (t *TCP) judgeListen(m *member, got reusecheck.Answer) Verdict {
 		return t.granted(m, got) // changes the backlog only
 	case m.State != reusecheck.Idle:
 		return t.impossible(m, reusecheck.RefuseState, reusecheck.EINVAL, got)
-	case m.lost:
-		return open(got, openLost)
 	case m.Owner():
 		return t.judgeNamed(m, m.Local.Addr(), m.Local.Port(), got)
 	}
