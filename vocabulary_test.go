@@ -1,0 +1,113 @@
+package reusecheck
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAStatedAnswerMatches(t *testing.T) {
+	for _, c := range []struct {
+		stated, given Answer
+		want          bool
+	}{
+		{Answer{}, Fail(EINVAL), true},
+		{Success, Success, true},
+		{Success, Picked(5), true},
+		{Picked(5), Success, false},
+		{Picked(5), Picked(5), true},
+		{Picked(5), Picked(6), false},
+		{Success, Fail(EINVAL), false},
+		{Fail(EINVAL), Success, false},
+		{Fail(EINVAL), Fail(EBADF), false},
+		{Answer{Kind: Received, Who: 1}, Answer{Kind: Received, Who: 2}, false},
+		{Success, Answer{Kind: Exited}, false},
+		{Success, Answer{}, false},
+	} {
+		if got := c.stated.Matches(c.given); got != c.want {
+			t.Errorf("%q matches %q: %v", c.stated, c.given, got)
+		}
+	}
+}
+
+func TestTheOtherEndOfTheOtherEndIsTheSocket(t *testing.T) {
+	for _, id := range []ID{0, 1, 1 << 30} {
+		if end := id.OtherEnd(); end == id || end.OtherEnd() != id || !end.IsOtherEnd() || id.IsOtherEnd() {
+			t.Errorf("%d has the other end %d", id, end)
+		}
+	}
+	if NoID.IsOtherEnd() {
+		t.Error("nobody is an other end")
+	}
+}
+
+func TestACloneSharesNothing(t *testing.T) {
+	read := func() *Trace {
+		return MustParse("system timewait\nsysctl a 1\nnetns m\nnetns n\nexit m,n => EINVAL\n")
+	}
+	t1 := read()
+	c := t1.Clone()
+	c.Config.Sysctl[0].Value, c.Names[0], c.Steps[2].Op.Batch[0], c.Steps[0].Line = "2", "x", 1, 7
+	if diff := cmp.Diff(read(), t1, traceOptions); diff != "" || t1.Steps[0].Line != 3 {
+		t.Errorf("changing a clone changes the trace (-before +after):\n%s", diff)
+	}
+}
+
+func TestATraceDivergesWhenAStepStatesTheOracle(t *testing.T) {
+	if MustParse("socket a tcp4 => ok\nlisten a => EINVAL").Diverges() {
+		t.Error("a trace without an oracle's answer diverges")
+	}
+	if !MustParse("socket a tcp4\nlisten a => EINVAL oracle ok\nclose a").Diverges() {
+		t.Error("a trace with an oracle's answer does not diverge")
+	}
+}
+
+func TestTheCanonicalAddressOfAFamily(t *testing.T) {
+	for _, c := range []struct {
+		family   Family
+		in, want string
+	}{
+		{TCP4, "127.0.0.1", "127.0.0.1"},
+		{TCP4, "::ffff:127.0.0.1", "127.0.0.1"},
+		{TCP4, "", "0.0.0.0"},
+		{TCP6, "127.0.0.1", "::ffff:127.0.0.1"},
+		{UDP6, "::ffff:127.0.0.1", "::ffff:127.0.0.1"},
+		{UDP6, "::1", "::1"},
+		{TCP6, "", "::"},
+	} {
+		in, _ := netip.ParseAddr(c.in)
+		if got := Canonical(c.family, in); got.String() != c.want {
+			t.Errorf("%s stores %q as %s, not %s", c.family, c.in, got, c.want)
+		}
+	}
+}
+
+func TestARangeOfPorts(t *testing.T) {
+	r := PortRange{5, 7}
+	for p, want := range map[uint16]bool{4: false, 5: true, 7: true, 8: false} {
+		if r.Contains(p) != want {
+			t.Errorf("%s contains %d: %v", r, p, !want)
+		}
+	}
+	for r, want := range map[PortRange]int{{}: 0, {5, 7}: 3, {5, 5}: 1, {7, 5}: 0, {1, 65535}: 65535, DefaultPorts: 28232} {
+		if got := r.Size(); got != want {
+			t.Errorf("%s has %d ports, not %d", r, got, want)
+		}
+	}
+}
+
+func TestTheKeyOfACacheCountsWhileFastReusePortIsPositive(t *testing.T) {
+	keyed := Cache{Exists: true, FastReuse: FastReuse, FastReusePort: FastStrict, UID: 5, Family: TCP6, V6Only: true}
+	if got := keyed.WithoutKey(); got != keyed {
+		t.Errorf("the key of %+v is dropped", keyed)
+	}
+	keyed.FastReusePort = FastUnknown
+	if got, want := keyed.WithoutKey(), (Cache{Exists: true, FastReuse: FastReuse}); got != want {
+		t.Errorf("the key is kept: %+v", got)
+	}
+	keyed.FastReusePort = FastConnect
+	if got, want := keyed.WithoutKey(), (Cache{Exists: true, FastReuse: FastReuse, FastReusePort: FastConnect}); got != want {
+		t.Errorf("the key is kept: %+v", got)
+	}
+}
