@@ -28,7 +28,7 @@ func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 		needs: needsOf(p),
 	}, t, info)
 	b.WriteString("#define _GNU_SOURCE\n")
-	cParts(&b, lib, p)
+	cParts(&b, lib, p, "")
 	b.WriteString("int main(void)\n{\n")
 	for _, c := range p.world {
 		b.WriteString("\t" + cCall(c) + ";\n")
@@ -49,12 +49,15 @@ func cHeader(b *strings.Builder, h header, t *reusecheck.Trace, info Info) {
 	b.WriteString(" */\n")
 }
 
-// cParts writes the headers and the helpers that a program uses.
-func cParts(b *strings.Builder, lib *library, p *program) {
+// cParts writes the headers, own last, and the helpers that a program uses.
+func cParts(b *strings.Builder, lib *library, p *program, own string) {
 	p.used["step"] = true
 	parts, includes := lib.selected(p.used)
 	for _, inc := range includes {
 		fmt.Fprintf(b, "#include %s\n", inc)
+	}
+	if own != "" {
+		b.WriteString("\n" + own + "\n")
 	}
 	b.WriteByte('\n')
 	constants := false

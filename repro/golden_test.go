@@ -21,6 +21,8 @@ var goldens = []struct{ trace, format string }{
 	{"inherit-uid", "c"},
 	{"timewait", "c"},
 	{"udp-delivery", "c"},
+	{"strict-cache-device", "selftest"},
+	{"udp-delivery", "selftest"},
 	{"strict-cache-device", "python"},
 	{"timewait", "python"},
 	{"udp-delivery", "python"},

@@ -56,6 +56,19 @@ func readLibrary(name string) *library {
 	return lib
 }
 
+// with is a library in which the parts of another stand in place of those of
+// the same name.
+func (lib *library) with(other *library) *library {
+	out := &library{name: lib.name + " with " + other.name, index: lib.index}
+	for _, p := range lib.parts {
+		if i, ok := other.index[p.name]; ok {
+			p = other.parts[i]
+		}
+		out.parts = append(out.parts, p)
+	}
+	return out
+}
+
 // selected gives the named parts and all that they need, in the library's
 // order, and their headers, sorted.
 func (lib *library) selected(names map[string]bool) (parts []part, includes []string) {

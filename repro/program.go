@@ -70,6 +70,8 @@ type lowering struct {
 	// ownFamily says why a socket's address must be of its own family; ""
 	// where any will do, and the kernel says what it thinks of it.
 	ownFamily string
+	// alongside are the other traces of the same program; nil ones count for nothing.
+	alongside []*reusecheck.Trace
 }
 
 // sockInfo is what is known of a socket without running anything.
@@ -210,19 +212,10 @@ func sysctlPath(name string) (string, bool) {
 // freePorts is the first of 256 ports in a row that the trace neither names nor
 // lets the kernel pick, for the clients of inherited connections.
 func (l *lowering) freePorts() uint16 {
-	taken := []reusecheck.PortRange{l.p.trace.Config.Ports}
-	if taken[0].Size() == 0 {
-		taken[0] = reusecheck.DefaultPorts
-	}
-	one := func(p uint16) { taken = append(taken, reusecheck.PortRange{Lo: p, Hi: p}) }
-	for i := range l.p.trace.Steps {
-		s := &l.p.trace.Steps[i]
-		one(s.Op.Addr.Port())
-		one(s.Op.From.Port())
-		one(s.Want.Port)
-		one(s.Oracle.Port)
-		if s.Op.Range.Size() > 0 {
-			taken = append(taken, s.Op.Range)
+	var taken []reusecheck.PortRange
+	for _, t := range append(l.alongside, l.p.trace) {
+		if t != nil {
+			taken = append(taken, portsOf(t)...)
 		}
 	}
 	for base := 512; base < 1<<16-256; base += 256 {
@@ -235,6 +228,24 @@ func (l *lowering) freePorts() uint16 {
 		}
 	}
 	return 512 // the trace takes every port; a clash is reported when it runs
+}
+
+// portsOf are the ports that a trace names or lets the kernel pick.
+func portsOf(t *reusecheck.Trace) []reusecheck.PortRange {
+	ports := []reusecheck.PortRange{t.Config.Ports}
+	if t.Config.Ports.Size() == 0 {
+		ports[0] = reusecheck.DefaultPorts
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		for _, p := range []uint16{s.Op.Addr.Port(), s.Op.From.Port(), s.Want.Port, s.Oracle.Port} {
+			ports = append(ports, reusecheck.PortRange{Lo: p, Hi: p})
+		}
+		if s.Op.Range.Size() > 0 {
+			ports = append(ports, s.Op.Range)
+		}
+	}
+	return ports
 }
 
 // needsOf says what running a program takes.

@@ -45,6 +45,7 @@ func init() {
 		{"c", "one C file for user space, no dependency, in a network namespace of its own", ".c", generateC},
 		{"python", "a Python program, standard library only, in a network namespace of its own", ".py", generatePython},
 		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
+		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", ".c", generateSelftest},
 	}
 }
 
