@@ -46,6 +46,13 @@ type Chooser interface {
 	DoAs(op Op, seen Answer) (Result, error)
 }
 
+// A Limited is a Stack that can tell beforehand what it cannot do.
+type Limited interface {
+	Stack
+	// Can gives the *Unsupported that Do would, and changes nothing.
+	Can(Op) error
+}
+
 // An Inspector is a Stack that can be looked into.
 type Inspector interface {
 	Stack

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"fmt"
+
 	"github.com/reusecheck/reusecheck"
 	"golang.org/x/sys/unix"
 )
@@ -56,6 +58,14 @@ func (r *runner) enterGroup(s *socket) error {
 		return err
 	}
 	s.at = at
+	if s.family.Is6() {
+		// The effective flag: a bind to a specific IPv6 address sets it too.
+		only, err := unix.GetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY)
+		if err != nil {
+			return fmt.Errorf("IPV6_V6ONLY of a listener: %w", err)
+		}
+		s.only6 = only != 0
+	}
 	if !s.opts.Has(reusecheck.ReusePort) {
 		return nil
 	}
@@ -64,7 +74,7 @@ func (r *runner) enterGroup(s *socket) error {
 	for _, o := range r.socks {
 		if o != nil && o.listening && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
 			o.family == s.family && o.uid == s.uid && o.dev == s.dev &&
-			o.opts&reusecheck.V6Only == s.opts&reusecheck.V6Only {
+			o.only6 == s.only6 {
 			if o.group == 0 {
 				o.group = s.group
 			}

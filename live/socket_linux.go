@@ -25,6 +25,7 @@ type socket struct {
 	locked    bool
 	listening bool
 	at        netip.AddrPort // where a listener listens
+	only6     bool           // a listener's effective v6only
 	group     int            // its reuseport group, 0 for none
 
 	connected bool

@@ -36,6 +36,14 @@ func (a addr) is4() bool { return a.hi == 0 && a.lo>>32 == 0xffff }
 
 func (a addr) wildcard() bool { return a.hi == 0 && (a.lo == 0 || a.lo == mappedPrefix) }
 
+// wildcardOf is the address of a socket that asked for none.
+func wildcardOf(is6 bool) addr {
+	if is6 {
+		return addr{}
+	}
+	return any4
+}
+
 // overlap reports whether two sockets can be reached through one address. The
 // wildcards of one family overlap whatever their v6only flags; a v6only one
 // keeps away from IPv4 and v4-mapped addresses, and that is all the flag does.
@@ -59,6 +67,8 @@ func overlap(a addr, aOnly bool, b addr, bOnly bool) bool {
 // cached 0.0.0.0 and a cached v6only :: both cover a dual-stack ::.
 func covers(k addr, k6, kOnly bool, b addr, bOnly bool) bool {
 	switch {
+	case k.is4() && bOnly:
+		return false // also of a v4-mapped binder that came to be v6only
 	case k == b:
 		return true
 	case k.any6():

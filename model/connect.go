@@ -28,7 +28,7 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	}
 	if t.rules.onceOnly && s.listened {
 		t.moveTo(i, src)
-		t.resetAddr(i)
+		t.connectFailed(i)
 		return answer(r, rc.EINVAL, rc.RefuseState)
 	}
 	t.moveTo(i, src)
@@ -56,7 +56,7 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	if picked {
 		r.Port = s.num
 	}
-	t.dropTwin(i, dst, op.Addr.Port())
+	t.markTwins(i, dst, op.Addr.Port())
 	s.linked, s.peer, s.dest = true, dst, op.Addr.Port()
 	t.owns[i].flags |= established
 	end := t.child(l, s.id.OtherEnd(), dst, op.Addr.Port())
@@ -102,10 +102,7 @@ func (t *TCP) connectFailed(i int32) {
 	if t.rules.lostReset && t.owns[i].port >= 0 {
 		// The address goes back, the address bucket does not follow.
 		if s := &t.socks[i]; !s.addrLock {
-			s.addr = addr{}
-			if !s.is6 {
-				s.addr = any4
-			}
+			s.addr = wildcardOf(s.is6)
 		}
 		return
 	}
@@ -114,17 +111,14 @@ func (t *TCP) connectFailed(i int32) {
 	}
 }
 
-// dropTwin ends the other end that a connection of the same 4-tuple has: it
-// meets a second SYN of its own 4-tuple and is reset by what comes of that.
-func (t *TCP) dropTwin(i int32, dst addr, dport uint16) {
+// markTwins takes note of two connections with one 4-tuple, which devices make
+// possible. They disturb each other from then on: the model says no more of them.
+func (t *TCP) markTwins(i int32, dst addr, dport uint16) {
 	s := &t.socks[i]
 	t.ownersOf(t.owns[i].port, func(j int32) bool {
 		o := &t.socks[j]
 		if j != i && t.owns[j].flags&established != 0 && o.addr == s.addr && o.dest == dport && o.peer == dst {
-			if e := o.other; e >= 0 {
-				t.leave(e)
-				t.destroy(e)
-			}
+			o.twin, s.twin = true, true
 			return false
 		}
 		return true
@@ -275,7 +269,7 @@ func (t *TCP) child(l int32, id rc.ID, dst addr, port uint16) int32 {
 	return c
 }
 
-func (t *TCP) inherit(l int32, op rc.Op, r rc.Result) rc.Result {
+func (t *TCP) inherit(l int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	s := &t.socks[l]
 	dst := makeAddr(op.Addr.Addr())
 	port := op.Addr.Port()
@@ -300,6 +294,9 @@ func (t *TCP) inherit(l int32, op rc.Op, r rc.Result) rc.Result {
 		case got < 0:
 			return answer(r, rc.ECONNREFUSED, rc.RefuseNoListener)
 		case got != l && (group < 0 || t.socks[l].group != group):
+			if o := t.find(seen.Who); seen.Kind == rc.Received && o >= 0 && group >= 0 && t.socks[o].group == group {
+				got = o // any member of the group may take it
+			}
 			r.Answer = rc.Answer{Kind: rc.Received, Who: t.socks[got].id}
 			r.Path = rc.PathNone
 			return r

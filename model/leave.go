@@ -31,11 +31,7 @@ func (t *TCP) dropPeer(i int32) {
 // resetAddr takes back an address that no bind asked for.
 func (t *TCP) resetAddr(i int32) {
 	if s := &t.socks[i]; !s.addrLock {
-		w := addr{}
-		if !s.is6 {
-			w = any4
-		}
-		t.moveTo(i, w)
+		t.moveTo(i, wildcardOf(s.is6))
 	}
 }
 

@@ -78,14 +78,20 @@ func (t *TCP) best(p int32, dst, at addr) (listener, group int32) {
 			break
 		}
 		listener = first[n]
-		if t.rules.firstReuseport && t.socks[listener].group >= 0 {
+		if t.rules.firstReuseport && t.grouped(listener) {
 			break // the first group whose score is better than what was met before
 		}
 	}
-	if listener >= 0 {
+	if listener >= 0 && t.grouped(listener) {
 		group = t.socks[listener].group
 	}
 	return listener, group
+}
+
+// grouped reports whether a listener that is met hands over to its group: it
+// must still have reuseport, the other members need not.
+func (t *TCP) grouped(j int32) bool {
+	return t.socks[j].group >= 0 && t.owns[j].flags&reusePort != 0
 }
 
 // score is 0 for a socket that cannot take a connection to dst.

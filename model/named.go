@@ -22,3 +22,16 @@ func Named(kernels rc.KernelSet) []*Profile {
 	}
 	return ps
 }
+
+// ForRelease is the newest generation that is not newer than a running kernel's
+// release ("6.18.44", "6.1.0-49-cloud-amd64"); the oldest for one older than all.
+func ForRelease(release string) *Profile {
+	g := generations[0].Name
+	for _, newer := range generations {
+		k, err := rc.ParseKernels(newer.Name + "-")
+		if err == nil && k.Includes("", release) {
+			g = newer.Name
+		}
+	}
+	return MustParse(g)
+}

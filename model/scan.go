@@ -116,7 +116,7 @@ func (t *TCP) scanAll(q *ask, p int32, v *verdict) {
 	if !t.rules.addrOwnersOnly {
 		for i := t.ports[p].owners; i >= 0; i = t.owns[i].nextP {
 			v.visited++
-			if overlap(q.addr, q.flags&v6only != 0, t.socks[i].addr, t.owns[i].flags&v6only != 0) && t.against(q, i, v) {
+			if t.meets(q, i) && t.against(q, i, v) {
 				return
 			}
 		}
@@ -125,11 +125,26 @@ func (t *TCP) scanAll(q *ask, p int32, v *verdict) {
 	for b := t.ports[p].addrs; b >= 0; b = t.addrs[b].next {
 		for i := t.addrs[b].owners; i >= 0; i = t.owns[i].next {
 			v.visited++
-			if overlap(q.addr, q.flags&v6only != 0, t.socks[i].addr, t.owns[i].flags&v6only != 0) && t.against(q, i, v) {
+			if t.meets(q, i) && t.against(q, i, v) {
 				return
 			}
 		}
 	}
+}
+
+// meets reports whether the asker and an owner can be reached through one
+// address. To an IPv4 wildcard every IPv6 socket that is not v6only seems to
+// have an IPv4 address, also one that came to a specific IPv6 address by a
+// connection (a bind to one makes it v6only; seen on 6.18).
+func (t *TCP) meets(q *ask, i int32) bool {
+	a, only := t.socks[i].addr, t.owns[i].flags&v6only != 0
+	switch {
+	case q.addr.is4() && only:
+		return false
+	case q.addr == any4 && !t.socks[q.self].is6 && !a.is4():
+		return true
+	}
+	return overlap(q.addr, q.flags&v6only != 0, a, only)
 }
 
 // scanBucket meets the owners of one address bucket, which is known to overlap.

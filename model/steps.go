@@ -5,12 +5,44 @@ import rc "github.com/reusecheck/reusecheck"
 // Do performs one operation.
 func (t *TCP) Do(op rc.Op) (rc.Result, error) { return t.DoAs(op, rc.Answer{}) }
 
+// Can reports what keeps the model from saying how an operation ends, nil for
+// nothing: the few corners where the kernel depends on more than it models.
+func (t *TCP) Can(op rc.Op) error {
+	if op.Verb == rc.VSocket {
+		if op.Family.IsUDP() || op.HasNet {
+			return &rc.Unsupported{What: op.Family.String() + " sockets of other namespaces", Why: "this model is of one tcp namespace"}
+		}
+		return nil
+	}
+	if op.Verb > rc.VExpire {
+		return &rc.Unsupported{What: op.Verb.String() + " steps", Why: "they are not of system tcp"}
+	}
+	i := t.find(op.Sock)
+	if i < 0 {
+		return nil
+	}
+	s := &t.socks[i]
+	switch {
+	case s.twin && op.Verb != rc.VClose && op.Verb != rc.VSet:
+		return &rc.Unsupported{What: "two connections with one 4-tuple", Why: "they disturb each other"}
+	case op.Verb == rc.VListen && t.rules.onceOnly && s.sentSYN && s.num == 0 && t.rangeOf(i).Size() > 1:
+		return &rc.Unsupported{What: "an automatic port that nobody is told", Why: "the listen that picks it fails, and the port stays"}
+	case op.Verb == rc.VConnect && s.is6 && !s.addr.wildcard() && !s.addr.is4() && t.owns[i].flags&v6only == 0 &&
+		(op.Addr.Addr().Is4() || op.Addr.Addr().Is4In6()):
+		return &rc.Unsupported{What: "IPv4 connections from an IPv6 address", Why: "the socket has no IPv4 address of its own"}
+	}
+	return nil
+}
+
 // DoAs performs one operation; where the rules leave a choice it is made as
 // seen, if some choice leads there.
 func (t *TCP) DoAs(op rc.Op, seen rc.Answer) (rc.Result, error) {
 	r := rc.Result{Decider: rc.NoID}
+	if err := t.Can(op); err != nil {
+		return r, err
+	}
 	if op.Verb == rc.VSocket {
-		return t.socket(op, r)
+		return t.socket(op, r), nil
 	}
 	i := t.find(op.Sock)
 	if i < 0 {
@@ -37,7 +69,7 @@ func (t *TCP) DoAs(op rc.Op, seen rc.Answer) (rc.Result, error) {
 			port = p
 			r.Before = t.CacheOf(port)
 		}
-		r = t.inherit(i, op, r)
+		r = t.inherit(i, op, seen, r)
 	case rc.VSet:
 		r = t.set(i, op, r)
 	case rc.VShutdown:
@@ -52,8 +84,6 @@ func (t *TCP) DoAs(op rc.Op, seen rc.Answer) (rc.Result, error) {
 		r = t.timewait(i, r)
 	case rc.VExpire:
 		r = t.expire(i, r)
-	default:
-		return r, &rc.Unsupported{What: op.Verb.String() + " steps", Why: "they are not of system tcp"}
 	}
 	if j := t.find(op.Sock); j >= 0 && op.Verb != rc.VInherit && t.socks[j].num != 0 {
 		port = t.socks[j].num
@@ -87,10 +117,7 @@ func (t *TCP) with(r rc.Result, v verdict) rc.Result {
 	return r
 }
 
-func (t *TCP) socket(op rc.Op, r rc.Result) (rc.Result, error) {
-	if op.Family.IsUDP() || op.HasNet {
-		return r, &rc.Unsupported{What: op.Family.String() + " sockets of other namespaces", Why: "this model is of one tcp namespace"}
-	}
+func (t *TCP) socket(op rc.Op, r rc.Result) rc.Result {
 	i := t.create(op.Sock)
 	s, o := &t.socks[i], &t.owns[i]
 	s.is6 = op.Family.Is6()
@@ -105,7 +132,7 @@ func (t *TCP) socket(op rc.Op, r rc.Result) (rc.Result, error) {
 		o.flags &^= v6only
 	}
 	r.Answer, r.Path = rc.Success, rc.PathNone
-	return r, nil
+	return r
 }
 
 func flagsOf(o rc.Opt) flags {
@@ -144,7 +171,7 @@ func (t *TCP) bind(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	if state {
 		return answer(r, rc.EINVAL, rc.RefuseState)
 	}
-	wasAddr, wasFlags := s.addr, o.flags
+	wasFlags := o.flags
 	s.addr = a
 	if s.is6 && !a.any6() && !a.is4() {
 		o.flags |= v6only
@@ -160,7 +187,9 @@ func (t *TCP) bind(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	s, o = &t.socks[i], &t.owns[i]
 	r = t.with(r, v)
 	if v.refused() {
-		s.addr, o.flags = wasAddr, wasFlags
+		// The address goes back to the wildcard, whatever it was before; a
+		// lock that an earlier bind set on it stays.
+		s.addr, o.flags = wildcardOf(s.is6), wasFlags
 		return r
 	}
 	// ::ffff:0.0.0.0 counts as an address that was asked for.

@@ -48,6 +48,7 @@ type sock struct {
 	portLock, addrLock       bool
 	linked                   bool // to the application: connect answers EISCONN
 	sentSYN, listened        bool
+	twin                     bool // another connection has its 4-tuple
 	behind                   bool // stands behind the other listeners
 	live                     bool
 

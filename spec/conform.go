@@ -100,6 +100,15 @@ func (t *twin) Reset(cfg reusecheck.Config) {
 	}
 }
 
+// Can is what keeps the reference from being asked, so that the stack under test
+// is not either.
+func (t *twin) Can(op reusecheck.Op) error {
+	if l, ok := t.stack.(reusecheck.Limited); ok && t.failed == nil {
+		return l.Can(op)
+	}
+	return nil
+}
+
 // Judge performs the operation on the reference. A machine asks once a step,
 // just before it tells what happened, so this is the step itself.
 func (t *twin) Judge(op reusecheck.Op, got reusecheck.Answer) oracle.Verdict {

@@ -112,7 +112,7 @@ func (g *tcpGhost) After(op reusecheck.Op, got reusecheck.Result, live []reusech
 		case reusecheck.VConnect:
 			if s := find(live, op.Sock); s != nil && s.ByConnect {
 				if p := g.touch(s.Local.Port()); !p.cache.Exists {
-					p.cache = reusecheck.Cache{Exists: true, FastReuse: reusecheck.FastConnect, FastReusePort: reusecheck.FastConnect}
+					p.cache = Opened
 				}
 			}
 		}
@@ -135,8 +135,13 @@ func (g *tcpGhost) admit(s reusecheck.Socket, got reusecheck.Result) {
 	if s.Opts.Has(reusecheck.ReusePort) && (got.Path != reusecheck.PathFast || !p.hasKey || rekeyed(got)) {
 		p.hasKey, p.key = true, s
 	}
+	p.cache = Intended(p.cache, &s)
+}
+
+// Intended is the documented intent for the cache c of a port after s, which
+// passed a check, has become its owner. The zero cache is a port without owner.
+func Intended(c reusecheck.Cache, s *reusecheck.Socket) reusecheck.Cache {
 	reuse, share := s.Opts.Has(reusecheck.ReuseAddr) && s.State != reusecheck.Listening, s.Opts.Has(reusecheck.ReusePort)
-	c := &p.cache
 	switch first := !c.Exists; {
 	case first && reuse:
 		c.FastReuse = reusecheck.FastReuse
@@ -152,7 +157,11 @@ func (g *tcpGhost) admit(s reusecheck.Socket, got reusecheck.Result) {
 		c.FastReusePort, c.UID = reusecheck.FastStrict, s.UID
 	}
 	c.Exists = true
+	return c
 }
+
+// Opened is the documented intent for a port whose owners all came by connect.
+var Opened = reusecheck.Cache{Exists: true, FastReuse: reusecheck.FastConnect, FastReusePort: reusecheck.FastConnect}
 
 func rekeyed(got reusecheck.Result) bool {
 	return got.HasCache && got.Before.WithoutKey() != got.After.WithoutKey()
@@ -175,7 +184,7 @@ func (g *tcpGhost) settle(live []reusecheck.Socket) {
 		case owners == 0:
 			*p = ghostPort{port: p.port}
 		case owners == byConnect:
-			p.cache = reusecheck.Cache{Exists: true, FastReuse: reusecheck.FastConnect, FastReusePort: reusecheck.FastConnect}
+			p.cache = Opened
 			p.hasKey = false
 		}
 	}

@@ -97,6 +97,11 @@ func (m *Machine) step(op reusecheck.Op, seen reusecheck.Answer) (*Observation, 
 	o.Op = op
 	o.Before = m.live[0]
 	o.GhostBefore = m.ghost.Before(op, o.Before)
+	if l, ok := m.oracle.(interface{ Can(reusecheck.Op) error }); ok {
+		if err := l.Can(op); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", op.Verb, err)
+		}
+	}
 	var err error
 	if m.chooser != nil && seen.Kind != reusecheck.Unstated {
 		o.Got, err = m.chooser.DoAs(op, seen)

@@ -133,7 +133,7 @@ func (s *SelfStats) note(t *reusecheck.Trace) {
 // or listen, or nothing flips.
 func (s *Self) Shows(t *reusecheck.Trace) (*Flip, error) {
 	again := &reusecheck.Trace{Title: t.Title, Source: t.Source, Kernels: t.Kernels, Config: t.Config, Names: t.Names}
-	if err := s.play(again, opsOf(t)); err != nil {
+	if err := s.play(again, opsOf(t)); err != nil || len(again.Steps) == 0 {
 		return nil, err
 	}
 	return s.test(again, &SelfStats{})

@@ -1,0 +1,45 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/model"
+)
+
+func TestAKernelsHeaderNamesGenerationsAndProfiles(t *testing.T) {
+	for header, want := range map[string][]string{
+		"all":                      {"4.9", "5.4", "5.15", "6.1", "6.12", "6.18"},
+		"4.11-5.14":                {"5.4"},
+		"-6.1":                     {"4.9", "5.4", "5.15", "6.1"},
+		"6.1.0-6.1.4":              nil, // what the line was, not what is modelled of it
+		"6.18,6.18+first-bind-fix": {"6.18", "6.18+first-bind-fix"},
+		"6.18+no-such-change":      nil,
+		"6.8-6.17":                 {"6.12"},
+	} {
+		k, err := reusecheck.ParseKernels(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range model.Named(k) {
+			got = append(got, p.String())
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", header, d)
+		}
+	}
+}
+
+func TestARunningKernelIsModelledByTheLastGenerationBeforeIt(t *testing.T) {
+	for release, want := range map[string]string{
+		"6.18.44": "6.18", "6.17.9": "6.12", "6.12.117+deb12-cloud-amd64": "6.12", "6.1.0-49-cloud-amd64": "6.1",
+		"7.2.0-rc1": "6.18", "5.10.0": "5.4", "3.10.0": "4.9",
+	} {
+		if got := model.ForRelease(release).String(); got != want {
+			t.Errorf("%s is modelled by %s, not %s", release, got, want)
+		}
+	}
+}
