@@ -5,7 +5,9 @@
 // drops steps, sockets and options, merges sockets, replaces verbs and values
 // by simpler ones, renames addresses, ports, users and devices, and reorders
 // steps, cheapest pass first and no candidate twice. It ends when no single
-// change and no pair of changes leads to a simpler trace that still fails.
+// change and no pair of changes leads to a simpler trace that still fails, nor
+// is one among the traces of the same verbs, options and addresses that can all
+// be listed.
 //
 // # The order
 //

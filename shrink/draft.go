@@ -74,12 +74,13 @@ const (
 
 // tidy makes d a trace again after a move: it drops the steps whose
 // precondition is lost and numbers the sockets in the order of definition. With
-// hoist, it also drops sockets that no step uses and creates the others first,
-// in the order of their use.
+// hoist, it also drops sockets that no step uses, creates the others first, in
+// the order of their use, and spells addresses in one way.
 func (d *draft) tidy(hoist bool) {
 	d.repair()
 	if hoist {
 		d.hoist()
+		d.spell()
 	}
 	d.renumber()
 	d.weigh()
@@ -229,6 +230,27 @@ func (d *draft) firstUses(first []int) {
 			}
 		default:
 			use(op.Sock, i)
+		}
+	}
+}
+
+// spell writes the addresses of IPv6 sockets as they store them: 127.0.0.1 is
+// ::ffff:127.0.0.1 to them, and no simpler.
+func (d *draft) spell() {
+	six := func(id rc.ID) bool {
+		for i := range d.ops {
+			switch op := &d.ops[i]; {
+			case op.Verb == rc.VSocket && op.Sock == id:
+				return op.Family.Is6()
+			case op.Verb == rc.VInherit && op.Child == id:
+				id = op.Sock
+			}
+		}
+		return false
+	}
+	for i := range d.ops {
+		if op := &d.ops[i]; hasAddr(op) && op.Addr.Addr().Is4() && six(op.Sock) {
+			setAddr(op, netip.AddrFrom16(op.Addr.Addr().As16()))
 		}
 	}
 }

@@ -122,6 +122,7 @@ func everywhere(d *draft) iter.Seq[draft] {
 // simplerVerbs replaces a step by one that asks less.
 func simplerVerbs(d *draft) iter.Seq[draft] {
 	return func(yield func(draft) bool) {
+		fam := d.families()
 		for i := range d.ops {
 			op := d.ops[i]
 			replace := func(by rc.Op) bool {
@@ -133,6 +134,8 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			switch op.Verb {
 			case rc.VConnect:
 				ok = replace(rc.Bind(op.Sock, op.Addr)) && replace(rc.Listen(op.Sock))
+			case rc.VListen:
+				ok = replace(rc.Bind(op.Sock, netip.AddrPortFrom(simplest(fam[op.Sock]), ports[0])))
 			case rc.VTimeWait:
 				ok = replace(rc.Close(op.Sock)) && replace(rc.Disconnect(op.Sock))
 			case rc.VDisconnect:
@@ -142,7 +145,7 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			case rc.VSet:
 				ok = yield(withSetInLine(d, i))
 			case rc.VInherit:
-				ok = yield(withOwnChild(d, i, rc.Bind)) && yield(withOwnChild(d, i, rc.Connect)) && yield(withConnect(d, i))
+				ok = yield(withOwnChild(d, i, rc.Bind)) && yield(withOwnChild(d, i, rc.Connect)) && yield(withConnect(d, i)) && yield(withFreshChild(d, i))
 			}
 			if !ok {
 				return
@@ -186,6 +189,20 @@ func withOwnChild(d *draft, i int, do func(rc.ID, netip.AddrPort) rc.Op) draft {
 			line.Sock = op.Child
 			c.ops = slices.Insert(c.ops, i, line)
 			break
+		}
+	}
+	return c
+}
+
+// withFreshChild leaves out inherit step i; what the child does later, a new
+// socket does.
+func withFreshChild(d *draft, i int) draft {
+	op, from := d.ops[i], d.origin()
+	c := d.clone()
+	for j := range d.ops {
+		if line := d.ops[j]; line.Verb == rc.VSocket && line.Sock == from[op.Sock] {
+			line.Sock = op.Child
+			c.ops[i] = line
 		}
 	}
 	return c
@@ -271,14 +288,13 @@ func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, try func(func
 }
 
 func setMoves(op *rc.Op, uids []uint32, ds []rc.Dev, try func(func(*rc.Op)) bool) bool {
-	switch op.Field {
-	case rc.SetUID:
-		return each(uids, func(v uint32) bool { return try(func(o *rc.Op) { o.UID = v }) })
-	case rc.SetDev:
-		return each(ds, func(v rc.Dev) bool { return try(func(o *rc.Op) { o.Dev = v }) })
-	}
-	return each([]rc.Opt{rc.ReuseAddr, rc.ReusePort, op.Opts}, func(v rc.Opt) bool {
-		return try(func(o *rc.Op) { o.Opts = v }) && try(func(o *rc.Op) { o.Opts, o.On = v, !o.On })
+	return each([]rc.Opt{rc.ReuseAddr, rc.ReusePort}, func(v rc.Opt) bool {
+		return try(func(o *rc.Op) { *o = rc.SetOption(o.Sock, v, false) }) &&
+			try(func(o *rc.Op) { *o = rc.SetOption(o.Sock, v, true) })
+	}) && (op.Field != rc.SetOpt || try(func(o *rc.Op) { o.On = !o.On })) && each(uids, func(v uint32) bool {
+		return try(func(o *rc.Op) { *o = rc.SetOwner(o.Sock, v) })
+	}) && each(ds, func(v rc.Dev) bool {
+		return try(func(o *rc.Op) { *o = rc.SetDevice(o.Sock, v) })
 	})
 }
 

@@ -19,10 +19,11 @@ type Options struct {
 	Context context.Context
 	// MaxCandidates bounds the calls of the predicate; 0 is no bound.
 	MaxCandidates int
-	// MaxPairs bounds the pairs of moves that one round of the last pass
-	// makes, simplest first; 0 is 30,000, enough for every trace of up to
-	// about eight steps, and a negative number leaves the pass out: the result
-	// is 1-minimal, but less often the same from every start.
+	// MaxPairs bounds the candidates that one round of the last two passes
+	// makes, simplest first: pairs of changes, and all traces of the small
+	// world of the best one. 0 is 30,000, enough for all pairs of a trace of up
+	// to about eight steps. A negative number leaves the two passes out: the
+	// result is 1-minimal, but less often the same from every start.
 	MaxPairs int
 }
 
@@ -84,7 +85,7 @@ func Run(t *rc.Trace, fails func(*rc.Trace) bool, opts Options) (*rc.Trace, Repo
 		return t.Clone(), r.finish(false)
 	}
 	r.coarse()
-	for r.fine() || r.pairs() {
+	for r.fine() || r.pairs() || r.small() {
 	}
 	return r.best.trace(r.origin), r.finish(true)
 }

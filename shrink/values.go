@@ -82,6 +82,14 @@ func withPort(a netip.AddrPort, p uint16) netip.AddrPort { return netip.AddrPort
 
 func fits(f rc.Family, a netip.Addr) bool { return f.Is6() != a.Is4() }
 
+// simplest is the first address of a family.
+func simplest(f rc.Family) netip.Addr {
+	if f.Is6() {
+		return one6
+	}
+	return one4
+}
+
 var (
 	any4, any6 = netip.IPv4Unspecified(), netip.IPv6Unspecified()
 	one4, one6 = addrs[0], addrs[3]

@@ -1,0 +1,334 @@
+package shrink
+
+import (
+	"net/netip"
+	"slices"
+
+	rc "github.com/reusecheck/reusecheck"
+)
+
+// grammar is the small world of a trace: the verbs, addresses and attributes
+// that it uses, in their simplest values. All of its traces below a size can be
+// listed, which no number of moves away from one of them can replace.
+type grammar struct {
+	verbs []rc.Verb
+	last  rc.Verb
+	addrs []netip.Addr
+	lines [][]rc.Op // socket lines, by the number of attributes given
+	sets  []rc.Op   // set steps, of socket 0
+	attrs int
+	spare int // how many more traces may be made
+}
+
+// small tries every trace of the best one's small world that is simpler, the
+// simplest first, size by size, as long as the sizes are within the bound on
+// pairs. It reports whether one failed.
+func (r *run) small() bool {
+	if r.opts.MaxPairs < 0 || !r.hoist || r.over() {
+		return false
+	}
+	r.enter("small")
+	g, ok := r.world()
+	if !ok {
+		return false
+	}
+	top := r.best.w
+	for steps := 1; steps <= top[wSteps]; steps++ {
+		for sockets := 1; sockets <= steps; sockets++ {
+			if steps == top[wSteps] && sockets > top[wSockets] {
+				return false
+			}
+			frames := g.frames(steps, sockets)
+			for attrs := 0; attrs <= g.attrs; attrs++ {
+				found, fits := r.level(&g, frames, attrs)
+				if found || !fits {
+					return found
+				}
+			}
+		}
+	}
+	return false
+}
+
+// level tries the traces of one size and one number of attributes. fits says
+// that there was room for all of them.
+func (r *run) level(g *grammar, frames []frame, attrs int) (found, fits bool) {
+	var out []draft
+	for _, f := range frames {
+		f.dress(g, attrs, func(ops []rc.Op) bool {
+			if g.spare--; g.spare < 0 {
+				return false
+			}
+			d := draft{ops: ops}
+			d.tidy(true)
+			if compare(&d, &r.best) < 0 {
+				out = append(out, d)
+			}
+			return true
+		})
+	}
+	if g.spare < 0 {
+		return false, false
+	}
+	slices.SortFunc(out, func(a, b draft) int { return compare(&a, &b) })
+	for i := range out {
+		if r.ask(&out[i]) {
+			r.keep(out[i])
+			return true, true
+		}
+		if r.over() {
+			return false, false
+		}
+	}
+	return false, true
+}
+
+// world is the best trace's grammar. Traces with automatic ports, settings,
+// namespaces or more than one port have none.
+func (r *run) world() (g grammar, ok bool) {
+	d := &r.best
+	if d.ports != (rc.PortRange{}) || len(d.sysctl) > 0 || len(d.ops) == 0 {
+		return g, false
+	}
+	opts, six, four := optsUsed(d), false, false
+	for i := range d.ops {
+		op := &d.ops[i]
+		switch {
+		case op.Verb == rc.VNetns || op.Verb == rc.VSend || op.Verb == rc.VExit, op.HasNet, op.Range.Size() > 0,
+			hasAddr(op) && portRank(op, op.Addr.Port()) > 0:
+			return g, false
+		case op.Verb == rc.VSocket:
+			six, four = six || op.Family.Is6(), four || !op.Family.Is6()
+			continue
+		case hasAddr(op) && !slices.Contains(g.addrs, op.Addr.Addr()):
+			g.addrs = append(g.addrs, op.Addr.Addr())
+		}
+		if !slices.Contains(g.verbs, op.Verb) {
+			g.verbs = append(g.verbs, op.Verb)
+		}
+		g.last = op.Verb
+	}
+	uids := users[:min(len(users), distinct(d, func(op *rc.Op) uint32 { return op.UID }))]
+	ds := devs[:min(len(devs), distinct(d, func(op *rc.Op) rc.Dev { return op.Dev }))]
+	g.attrs = d.w[wAttrs] + 1
+	g.spare = r.opts.MaxPairs
+	for _, f := range []rc.Family{d.ops[0].Family, otherFamily(d.ops[0].Family)} {
+		if f.Is6() && !six || !f.Is6() && !four {
+			continue
+		}
+		g.addLines(f, opts, uids, ds)
+	}
+	g.addSets(opts, uids, ds)
+	return g, true
+}
+
+func distinct[T comparable](d *draft, of func(*rc.Op) T) int {
+	var zero T
+	list := []T{zero}
+	for i := range d.ops {
+		if v := of(&d.ops[i]); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return len(list)
+}
+
+func (g *grammar) addLines(f rc.Family, used rc.Opt, uids []uint32, ds []rc.Dev) {
+	for o := rc.Opt(0); o <= used; o++ {
+		if !used.Has(o) || o.Has(rc.V6Only) && !f.Is6() {
+			continue
+		}
+		for _, uid := range uids {
+			for _, dev := range ds {
+				op := rc.NewSocket(0, f, o)
+				op.UID, op.Dev = uid, dev
+				var w weight
+				w.socket(&op)
+				for len(g.lines) <= w[wAttrs] {
+					g.lines = append(g.lines, nil)
+				}
+				g.lines[w[wAttrs]] = append(g.lines[w[wAttrs]], op)
+			}
+		}
+	}
+}
+
+func (g *grammar) addSets(used rc.Opt, uids []uint32, ds []rc.Dev) {
+	for _, n := range rc.OptNames[:2] {
+		if used.Has(n.Opt) {
+			g.sets = append(g.sets, rc.SetOption(0, n.Opt, false))
+		}
+	}
+	for _, uid := range uids[min(1, len(uids)-1):] {
+		g.sets = append(g.sets, rc.SetOwner(0, uid))
+	}
+	for _, dev := range ds {
+		if len(ds) > 1 {
+			g.sets = append(g.sets, rc.SetDevice(0, dev))
+		}
+	}
+}
+
+// frame is a trace without what its socket lines say: which sockets do what.
+type frame struct {
+	lines int // the sockets with a line; children come after them
+	ops   []rc.Op
+}
+
+// frames lists the frames with so many steps and sockets, children included.
+func (g *grammar) frames(steps, sockets int) []frame {
+	var all []frame
+	for lines := sockets; lines > 0; lines-- {
+		b := builder{g: g, steps: steps, lines: lines, sockets: sockets, lives: make([]life, sockets), bound: make([]bool, sockets)}
+		b.extend(func(ops []rc.Op) { all = append(all, frame{lines, slices.Clone(ops)}) })
+		if lines == sockets && !slices.Contains(g.verbs, rc.VInherit) {
+			break
+		}
+	}
+	return all
+}
+
+// builder makes frames step by step.
+type builder struct {
+	g              *grammar
+	steps          int
+	lines, sockets int
+	used, children int
+	ops            []rc.Op
+	lives          []life
+	bound          []bool
+}
+
+func (b *builder) extend(emit func([]rc.Op)) {
+	left := b.steps - len(b.ops)
+	if left == 0 {
+		if b.used == b.lines && b.lines+b.children == b.sockets {
+			emit(b.ops)
+		}
+		return
+	}
+	if b.lines-b.used+b.sockets-b.lines-b.children > left {
+		return
+	}
+	for _, v := range b.g.verbs {
+		if left > 1 || v == b.g.last {
+			b.verb(v, emit)
+		}
+	}
+}
+
+func (b *builder) verb(v rc.Verb, emit func([]rc.Op)) {
+	for i := range b.sockets {
+		id := rc.ID(i)
+		fresh := i == b.used && i < b.lines
+		if i > b.used && i < b.lines || i >= b.lines+b.children {
+			continue
+		}
+		switch v {
+		case rc.VBind, rc.VConnect:
+			for _, a := range b.g.addrs {
+				if v == rc.VConnect || !b.bound[i] {
+					b.with(rc.Op{Verb: v, Sock: id, Addr: netip.AddrPortFrom(a, ports[0])}, fresh, emit)
+				}
+			}
+		case rc.VInherit:
+			for _, a := range b.g.addrs {
+				if !fresh && b.lines+b.children < b.sockets {
+					b.with(rc.Inherit(id, rc.ID(b.lines+b.children), netip.AddrPortFrom(a, 0)), false, emit)
+				}
+			}
+		case rc.VSet:
+			for _, s := range b.g.sets {
+				if s.Sock = id; !fresh {
+					b.with(s, false, emit)
+				}
+			}
+		default:
+			if !fresh {
+				b.with(rc.Op{Verb: v, Sock: id}, false, emit)
+			}
+		}
+	}
+}
+
+// with goes on behind one more step, if it can stand there.
+func (b *builder) with(op rc.Op, fresh bool, emit func([]rc.Op)) {
+	lives, bound, used, children := slices.Clone(b.lives), slices.Clone(b.bound), b.used, b.children
+	if fresh {
+		b.lives[op.Sock] = alive
+		b.used++
+	}
+	if step(b.lives, &op) {
+		switch op.Verb {
+		case rc.VBind:
+			b.bound[op.Sock] = true
+		case rc.VInherit:
+			b.bound[op.Child] = true
+			b.children++
+		}
+		b.ops = append(b.ops, op)
+		b.extend(emit)
+		b.ops = b.ops[:len(b.ops)-1]
+	}
+	b.lives, b.bound, b.used, b.children = lives, bound, used, children
+}
+
+// dress gives a frame socket lines with so many attributes in all, in every way,
+// until yield returns false.
+func (f *frame) dress(g *grammar, attrs int, yield func([]rc.Op) bool) {
+	lines := make([]rc.Op, 0, f.lines)
+	var more func(left int) bool
+	more = func(left int) bool {
+		if len(lines) == f.lines {
+			if left > 0 {
+				return true
+			}
+			ops, ok := f.put(lines)
+			return !ok || yield(ops)
+		}
+		for n := 0; n <= left && n < len(g.lines); n++ {
+			for _, line := range g.lines[n] {
+				line.Sock = rc.ID(len(lines))
+				lines = append(lines, line)
+				ok := more(left - n)
+				lines = lines[:len(lines)-1]
+				if !ok {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	more(attrs)
+}
+
+// put joins lines and steps: addresses must fit, and what is set must change.
+func (f *frame) put(lines []rc.Op) ([]rc.Op, bool) {
+	now := slices.Clone(lines)
+	ops := append(make([]rc.Op, 0, len(lines)+len(f.ops)), lines...)
+	for _, op := range f.ops {
+		if op.Verb == rc.VInherit {
+			now = append(now, now[op.Sock])
+		}
+		s := &now[op.Sock]
+		switch {
+		case hasAddr(&op) && !fits(s.Family, op.Addr.Addr()):
+			return nil, false
+		case op.Verb == rc.VSet && op.Field == rc.SetOpt:
+			op.On = !s.Opts.Has(op.Opts)
+			s.Opts ^= op.Opts
+		case op.Verb == rc.VSet && op.Field == rc.SetUID:
+			if s.UID == op.UID {
+				op.UID = 0
+			}
+			s.UID = op.UID
+		case op.Verb == rc.VSet:
+			if s.Dev == op.Dev {
+				return nil, false
+			}
+			s.Dev = op.Dev
+		}
+		ops = append(ops, op)
+	}
+	return ops, true
+}
