@@ -15,7 +15,7 @@ func (p *player) verifyScans(t *testing.T) {
 	o := p.o
 	for i := range o.socks {
 		if m := &o.socks[i]; m.live && m.ID >= 0 {
-			p.verifyVisit(t, m, reusecheck.Canonical(m.Family, m.Local.Addr()), uint16(40000+p.steps%2))
+			p.verifyVisit(t, m, reusecheck.Canonical(m.Family, m.Local.Addr()), uint16(40000+p.steps/4%2))
 			p.verifySupply(t, m)
 		}
 	}

@@ -161,7 +161,9 @@ func (p *player) step(t *testing.T, op reusecheck.Op, got reusecheck.Answer) {
 	}
 	p.o, twin = twin, p.o
 	p.verify(t)
-	p.verifyScans(t)
+	if p.steps%4 == 0 {
+		p.verifyScans(t)
+	}
 }
 
 var cmpSockets = cmpopts.EquateComparable(netip.AddrPort{})
