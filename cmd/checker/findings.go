@@ -32,6 +32,9 @@ const securityNote = "crosses users: report to the kernel's security contact (se
 func found(n *shrink.Finding, kernel, source string) finding {
 	t := *n.Trace // the finder compares its own with those to come
 	t.Title, t.Source = n.Title(), source
+	if n.Sentence == "" {
+		n.Sentence = "It did not show again when the trace was replayed: it depends on a choice that was the stack's own."
+	}
 	return finding{
 		Title: t.Title, Kernel: kernel, Property: n.Violation.Property, Kind: n.Violation.Kind,
 		Causes: n.Violation.Tags.Causes(), Sentence: n.Sentence, CrossesUsers: n.CrossesUsers,

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/live"
 )
 
 // The exit codes, for every verb.
@@ -37,6 +38,8 @@ type outputError struct{ err error }
 func (e *outputError) Error() string { return fmt.Sprintf("the output cannot be written: %v", e.err) }
 
 func main() {
+	live.GuestMain(guestMain) // the first process of a kernel in QEMU
+	live.Serve()              // the helper that tests without privileges
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
@@ -70,14 +73,17 @@ func run(ctx context.Context, args []string, std streams) int {
 
 func exitCode(ctx context.Context, err error) int {
 	lacks, unwritable := (*reusecheck.Unsupported)(nil), (*outputError)(nil)
+	unavailable, guest := (*live.Unavailable)(nil), (*guestError)(nil)
 	switch {
 	case errors.Is(err, errFindings):
 		return exitFindings
+	case errors.As(err, &guest):
+		return guest.code
 	case err != nil && ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case err == nil:
 		return exitNothing
-	case errors.As(err, &lacks), errors.As(err, &unwritable):
+	case errors.As(err, &lacks), errors.As(err, &unwritable), errors.As(err, &unavailable):
 		return exitImpossible
 	}
 	return exitUsage
@@ -116,6 +122,6 @@ for histories in which it does not, shrinks them and says why.
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCheck(std), newReplay(std), newShrink(std), newKernels(std), newBench(std))
+	root.AddCommand(newCheck(std), newReplay(std), newShrink(std), newLive(std), newKernels(std), newBench(std))
 	return root
 }

@@ -53,10 +53,7 @@ func joined(words []string) string { return strings.Join(words, ",") }
 
 // cacheText is a cache as fastreuse/fastreuseport, in the names that the
 // kernel's source has for the values.
-func cacheText(c reusecheck.Cache) string {
-	if !c.Exists {
-		return "-"
-	}
+func cacheText(c stepCache) string {
 	port := fmt.Sprint(c.FastReusePort)
 	switch c.FastReusePort {
 	case reusecheck.FastAny:

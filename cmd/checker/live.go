@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/live"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/shrink"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+type liveFlags struct {
+	budget
+	guestFlags
+	kernel     string
+	properties []string
+	self       bool
+	observe    bool
+	features   bool
+	json       bool
+	dir        string
+}
+
+// liveChecks is the default budget on a kernel, which is slower than a model.
+const liveChecks = 2000
+
+func newLive(std streams) *cobra.Command {
+	var f liveFlags
+	cmd := &cobra.Command{
+		Use:   "live",
+		Short: "hold the running kernel, or one booted in QEMU, to its model, to itself or to the oracle",
+		Long: `Live plays random histories on a real kernel, in network namespaces that it makes
+for them and over their loopback only.
+
+By default every step is played on the model too, and a step that the two answer
+differently is a finding: the trace states the kernel's answer, and as the
+oracle's that of the model. With --observe the kernel's own cache fields are read
+after every step, compared with the model's, and judged by the property precise.
+
+With --self there is no model. Each bind and listen is asked again after a change
+that a look at every owner cannot notice: a plain bind elsewhere on the port,
+which empties the cache, or one socket fewer. An answer that flips is a finding.
+
+With --property the oracle judges the kernel's answers by these properties.
+
+With --image all this happens inside a kernel that QEMU boots.
+
+It needs root, or a user namespace, in which several users cannot be tested.
+
+` + exitCodes,
+		Example: `  checker live --checks 20000
+  checker live --self --time 1m
+  checker live --observe
+  checker live --property sound --out findings
+  checker live --image /boot/vmlinuz-6.1.0-49-cloud-amd64 --modules /lib/modules/6.1.0-49-cloud-amd64`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.image != "" {
+				return f.inGuest(cmd, std)
+			}
+			return f.run(cmd, std)
+		},
+	}
+	f.budget.addTo(cmd, liveChecks, 1)
+	f.guestFlags.addTo(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.kernel, "kernel", "", "modelled kernel to compare with (picked from the running release)")
+	complete(cmd, "kernel", kernelWords)
+	addProperties(cmd, &f.properties)
+	fs.BoolVar(&f.self, "self", false, "hold the kernel to itself, without a model")
+	fs.BoolVar(&f.observe, "observe", false, "read the kernel's caches after every step")
+	fs.BoolVar(&f.features, "features", false, "only say what can be tested here, and why not")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
+	fs.StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
+	cmd.MarkFlagsMutuallyExclusive("self", "observe")
+	cmd.MarkFlagsMutuallyExclusive("self", "property")
+	return cmd
+}
+
+func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
+	if f.features {
+		return printFeatures(std)
+	}
+	if err := f.budget.verify(cmd); err != nil {
+		return err
+	}
+	profile := model.ForRelease(live.Release())
+	if f.kernel != "" {
+		p, err := model.Parse(f.kernel)
+		if err != nil {
+			return err
+		}
+		profile = p
+	}
+	props, err := spec.TCP.Select(f.properties...)
+	if err != nil {
+		return err
+	}
+	k := &kernelStacks{observe: f.observe}
+	defer k.close()
+	world, err := f.reachable(std, k)
+	if err != nil {
+		return err
+	}
+	r := &reporter{std: std, json: f.json, dir: f.dir}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	h := hunt{
+		cmd: cmd, budget: &f.budget, report: r, world: world, stack: k.stack,
+		kernel: live.Release(), words: "checker live",
+	}
+	if h.kernels, err = reusecheck.ParseKernels(profile.Generation.Name); err != nil {
+		return err
+	}
+	if err := f.hunt(cmd.Context(), &h, profile, props); err != nil {
+		return err
+	}
+	return r.ending(cmd.Context())
+}
+
+// hunt makes the comparison that was asked for.
+func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, props []*spec.Property) error {
+	switch {
+	case f.self:
+		return huntSelf(ctx, h)
+	case len(f.properties) > 0:
+		h.system, h.props = spec.TCP, props
+		h.words += " --property " + joined(f.properties)
+		if f.observe {
+			h.words += " --observe"
+		}
+		return h.run(ctx)
+	}
+	sys, err := spec.Conformance(spec.TCP, func() (reusecheck.Stack, error) { return profile.New(), nil })
+	if err != nil {
+		return err
+	}
+	words := h.words
+	h.system, h.words = sys, words+" --kernel "+profile.String()
+	h.kernel = fmt.Sprintf("%s against its model %s", live.Release(), profile)
+	if f.observe {
+		h.words += " --observe"
+	}
+	if err := h.run(ctx); err != nil || !f.observe {
+		return err
+	}
+	h.system, h.props, h.kernel = spec.TCP, []*spec.Property{spec.Precise}, live.Release()
+	h.words = words + " --observe --property precise"
+	return h.run(ctx)
+}
+
+// kernelStacks opens the running kernel, once for each worker.
+type kernelStacks struct {
+	observe   bool
+	mu        sync.Mutex
+	stacks    []*live.Stack
+	observers []*live.Observer
+}
+
+func (k *kernelStacks) stack() (reusecheck.Stack, error) {
+	s, err := live.Open(live.Options{})
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stacks = append(k.stacks, s)
+	if !k.observe {
+		return s, nil
+	}
+	o, err := live.NewObserver()
+	if err != nil {
+		return nil, err
+	}
+	k.observers = append(k.observers, o)
+	return live.Watch(s, o), nil
+}
+
+// watched opens the running kernel, with its caches where they can be read.
+func (k *kernelStacks) watched() (reusecheck.Stack, error) {
+	s, err := k.stack()
+	if err != nil {
+		return nil, err
+	}
+	o, err := live.NewObserver()
+	if err != nil {
+		return s, nil
+	}
+	k.observers = append(k.observers, o)
+	return live.Watch(k.stacks[0], o), nil
+}
+
+func (k *kernelStacks) close() {
+	for _, o := range k.observers {
+		o.Close()
+	}
+	for _, s := range k.stacks {
+		s.Close()
+	}
+}
+
+// needs are the parts of the world that need something of the machine.
+var needs = map[string]string{
+	"uids": "uid", "veth": "dev", "IPv6 addresses": "v6", "socket destroy": "expire", "socket lookup": "other-port",
+}
+
+// reachable is the world less what this machine cannot test, which it says.
+func (f *liveFlags) reachable(std streams, k *kernelStacks) (*spec.World, error) {
+	world, err := f.budget.world(spec.TCP)
+	if err != nil {
+		return nil, err
+	}
+	s, err := live.Open(live.Options{})
+	if err != nil {
+		return nil, err
+	}
+	k.stacks = append(k.stacks, s)
+	for _, have := range s.Features() {
+		word := needs[have.Name]
+		if have.OK || word == "" {
+			continue
+		}
+		fmt.Fprintf(std.errs, "skipped: %s: %s\n", have.Name, have.Why)
+		if err := world.Without(word); err != nil {
+			return nil, err
+		}
+	}
+	return world, nil
+}
+
+func printFeatures(std streams) error {
+	var missing error
+	for _, f := range live.Features() {
+		fmt.Fprintln(std.out, f)
+		if !f.OK {
+			missing = &reusecheck.Unsupported{What: f.Name, Why: f.Why}
+		}
+	}
+	return missing
+}
+
+// huntSelf holds the kernel to itself.
+func huntSelf(ctx context.Context, h *hunt) error {
+	limited, stop := h.budget.within(ctx)
+	defer stop()
+	kernel, err := h.stack()
+	if err != nil {
+		return err
+	}
+	h.report.meter = newMeter(h.report.std.errs, "histories", h.budget.checks)
+	self := &spec.Self{
+		System: spec.TCP, Kernel: kernel, World: h.world, Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps,
+		Progress: func(s spec.SelfStats) { h.report.meter.set(s.Histories) },
+	}
+	finder := &shrink.FlipFinder{Self: self, Kernels: h.kernels}
+	h.words += " --self"
+	start := time.Now()
+	var failed error
+	stats, err := self.Run(limited, func(flip *spec.Flip) bool {
+		n, err := finder.Find(limited, flip)
+		if err == nil && n != nil {
+			err = h.report.add(h.flipped(n))
+		}
+		failed = err
+		return err == nil && limited.Err() == nil
+	})
+	h.report.meter.clear()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	stats.Stats.Skipped = stats.Skipped
+	h.summary(stats.Stats, h.report.n, time.Since(start))
+	fmt.Fprintf(h.report.std.errs, "%d binds and listens asked again: %d with an empty cache (%d had no room for that), %d with one socket fewer\n",
+		stats.Tested, stats.Resets, stats.NoReset, stats.Removed)
+	return nil
+}
+
+// flipped puts a flip into words.
+func (h *hunt) flipped(n *shrink.FlipFinding) finding {
+	t := *n.Flip.Trace
+	first, again := n.Flip.Answers()
+	op := t.Steps[len(t.Steps)-1].Op
+	t.Title = fmt.Sprintf("self: %s is answered %s, and %s %s", op.Verb, first.Text(t.Name), again.Text(t.Name), n.How())
+	t.Source = fmt.Sprintf("%s --seed %d, history %d", h.words, h.budget.seed, n.Flip.History+1)
+	return finding{
+		Title: t.Title, Kernel: h.kernel, Property: "self", Kind: n.Flip.How, Sentence: n.Sentence(),
+		Minimal: n.Report.Minimal, CrossesUsers: n.CrossesUsers, History: n.Flip.History + 1, Trace: t.String(), Control: n.Flip.Control.String(),
+	}
+}
