@@ -91,8 +91,8 @@ func NewCodec(p *Profile, dom Domain) (*Codec, error) {
 		return nil, fmt.Errorf("%d ports are too many: at most %d", len(dom.Ports), MaxPorts)
 	case len(dom.UIDs) > 7:
 		return nil, fmt.Errorf("%d users are too many: at most 7", len(dom.UIDs))
-	case p.rules.noMappedTwin:
-		return nil, &rc.Unsupported{What: "the exploration of a kernel whose v4-mapped addresses have buckets of their own",
+	case p.rules.noMappedTwin && p.rules.releaseUpdate:
+		return nil, &rc.Unsupported{What: "the exploration of a kernel whose v4-mapped addresses have buckets of their own, with pairs",
 			Why: "two buckets of one address are not packed"}
 	}
 	c.dom.Order = dom.Order || p.rules.firstWildcard
@@ -270,7 +270,7 @@ func (c *Codec) bucket(t *TCP, p int32) (uint64, error) {
 			return 0, &OutOfDomain{"the address of a bucket"}
 		}
 		w |= bit(c.rules.releaseUpdate && ab.fast == -1 && ab.share == -1, pbOpen+uint(a)) |
-			bit(!c.rules.linkedByIPv6 && ab.made6, pbMade6+uint(a))
+			bit(c.rules.makerCounts() && ab.made6, pbMade6+uint(a))
 	}
 	return w, nil
 }
@@ -302,6 +302,10 @@ func (r *Rules) keyFlags() flags {
 	}
 	return v6only
 }
+
+// makerCounts reports whether the family of a bucket's maker decides and cannot
+// be told from its owners.
+func (r *Rules) makerCounts() bool { return !r.linkedByIPv6 && !r.noMappedTwin }
 
 func (r *Rules) keyDevice() bool { return r.exactStrict }
 

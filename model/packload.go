@@ -144,7 +144,7 @@ func (c *Codec) loadBucket(t *TCP, p int32, w uint64) {
 		if w>>(pbOpen+a)&1 != 0 {
 			ab.fast, ab.share = -1, -1
 		}
-		if !t.rules.linkedByIPv6 {
+		if t.rules.makerCounts() {
 			ab.made6 = w>>(pbMade6+a)&1 != 0
 		}
 	}
