@@ -48,7 +48,7 @@ func TestInAUserNamespaceEveryTraceWithoutUsersRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := tr.Steps[i].Want; !want.Matches(got.Answer) {
+			if want := tr.Steps[i].Want; want.Kind != reusecheck.Unstated && want != got.Answer {
 				t.Errorf("line %d: %v, want %v", tr.Steps[i].Line, got.Answer, want)
 			}
 		}
@@ -101,7 +101,7 @@ func TestAUserWithoutPrivilegesIsServedInAUserNamespace(t *testing.T) {
 		}
 		eachTrace(t, func(t *testing.T, tr *reusecheck.Trace) {
 			for i := range tr.Steps {
-				if op := &tr.Steps[i].Op; op.Verb == reusecheck.VInherit && op.Addr.Port() != 0 {
+				if op := &tr.Steps[i].Op; op.Verb == reusecheck.VInherit && op.Addr.Port() != 0 { // whether it is done or not
 					t.Skip("a redirection takes privileges")
 				}
 			}

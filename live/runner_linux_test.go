@@ -209,6 +209,36 @@ func TestStepsOnASocketThatIsNotThereFail(t *testing.T) {
 	}
 }
 
+func TestATimeWaitSocketTakesNoStepButItsEnd(t *testing.T) {
+	s := open(t, Options{})
+	run(t, s, script(t, `socket l tcp4
+bind l 127.0.0.1:40000 => ok
+listen l => ok
+inherit l c 127.0.0.1 => ok
+timewait c => ok
+`))
+	at := netip.MustParseAddrPort("127.0.0.1:40001")
+	for _, tt := range []struct {
+		op   reusecheck.Op
+		want reusecheck.Answer
+	}{
+		{reusecheck.Expire(0), reusecheck.Fail(reusecheck.EINVAL)}, // it is none
+		{reusecheck.Bind(1, at), reusecheck.Fail(reusecheck.EBADF)},
+		{reusecheck.Inherit(1, 2, at), reusecheck.Fail(reusecheck.EBADF)},
+		{reusecheck.LeaveTimeWait(1), reusecheck.Fail(reusecheck.EBADF)},
+		{reusecheck.Expire(1), reusecheck.Success},
+		{reusecheck.Expire(1), reusecheck.Fail(reusecheck.EBADF)},
+		{reusecheck.LeaveTimeWait(0), reusecheck.Fail(reusecheck.ENOTCONN)},
+		{reusecheck.Close(0), reusecheck.Success},
+		{reusecheck.Close(0), reusecheck.Fail(reusecheck.EBADF)},
+	} {
+		got, err := s.Do(tt.op)
+		if err != nil || got.Answer != tt.want {
+			t.Errorf("%s: %v, %v: want %v", tt.op.Text(reusecheck.ID.String), got.Answer, err, tt.want)
+		}
+	}
+}
+
 func TestADescriptorIsGivenForEverySocketThatHasOne(t *testing.T) {
 	s := open(t, Options{})
 	runnerOf(t, s)
