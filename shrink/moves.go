@@ -77,8 +77,8 @@ func everywhere(d *draft) iter.Seq[draft] {
 		func(op *rc.Op) { op.HasNet, op.Net = false, 0 },
 		func(op *rc.Op) { op.Range = rc.PortRange{} },
 	}
-	for _, n := range rc.OptNames {
-		edits = append(edits, func(op *rc.Op) { op.Opts &^= n.Opt })
+	for _, o := range options {
+		edits = append(edits, func(op *rc.Op) { op.Opts &^= o })
 	}
 	return func(yield func(draft) bool) {
 		for _, edit := range edits {
@@ -270,11 +270,11 @@ func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, try func(func
 		}) {
 		return false
 	}
-	for _, n := range rc.OptNames[2:] {
-		if n.Opt == rc.V6Only && !op.Family.Is6() || !used.Has(n.Opt) && n.Opt != rc.V6Only {
+	for _, n := range options[2:] {
+		if n == rc.V6Only && !op.Family.Is6() || !used.Has(n) && n != rc.V6Only {
 			continue
 		}
-		if !try(func(o *rc.Op) { o.Opts ^= n.Opt }) {
+		if !try(func(o *rc.Op) { o.Opts ^= n }) {
 			return false
 		}
 	}

@@ -29,7 +29,8 @@ var (
 		rc.VNetns, rc.VSocket, rc.VBind, rc.VListen, rc.VConnect, rc.VClose, rc.VSet, rc.VInherit,
 		rc.VShutdown, rc.VDisconnect, rc.VTimeWait, rc.VExpire, rc.VSend, rc.VExit,
 	}
-	ranges = []rc.PortRange{{}, {Lo: 40000, Hi: 40000}, {Lo: 40000, Hi: 40001}, {Lo: 40000, Hi: 40003}}
+	options = []rc.Opt{rc.ReuseAddr, rc.ReusePort, rc.V6Only, rc.NoPort, rc.Transparent}
+	ranges  = []rc.PortRange{{}, {Lo: 40000, Hi: 40000}, {Lo: 40000, Hi: 40001}, {Lo: 40000, Hi: 40003}}
 )
 
 func rank[T comparable](list []T, v T) int {
@@ -39,8 +40,7 @@ func rank[T comparable](list []T, v T) int {
 	return len(list)
 }
 
-// The kinds of attributes in order of simplicity: the options in printing
-// order, then the rest.
+// The kinds of attributes in order of simplicity: the options, then the rest.
 const (
 	kindUID = 6 + iota
 	kindDev
@@ -50,8 +50,8 @@ const (
 )
 
 func optKinds(o rc.Opt) (count, sum int) {
-	for i, n := range rc.OptNames {
-		if o.Has(n.Opt) {
+	for i, n := range options {
+		if o.Has(n) {
 			count++
 			sum += i + 1
 		}

@@ -154,12 +154,12 @@ func (g *grammar) addLines(f rc.Family, used rc.Opt, uids []uint32, ds []rc.Dev)
 }
 
 func (g *grammar) addSets(used rc.Opt, uids []uint32, ds []rc.Dev) {
-	for _, n := range rc.OptNames[:2] {
-		if used.Has(n.Opt) {
-			g.sets = append(g.sets, rc.SetOption(0, n.Opt, false))
+	for _, o := range options[:2] {
+		if used.Has(o) {
+			g.sets = append(g.sets, rc.SetOption(0, o, false))
 		}
 	}
-	for _, uid := range uids[min(1, len(uids)-1):] {
+	for _, uid := range uids[1:] {
 		g.sets = append(g.sets, rc.SetOwner(0, uid))
 	}
 	for _, dev := range ds {
