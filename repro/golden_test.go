@@ -21,6 +21,7 @@ var goldens = []struct{ trace, format string }{
 	{"inherit-uid", "c"},
 	{"timewait", "c"},
 	{"udp-delivery", "c"},
+	{"cost-reuseport-alternate", "bench"},
 	{"strict-cache-device", "selftest"},
 	{"udp-delivery", "selftest"},
 	{"strict-cache-device", "python"},

@@ -69,6 +69,16 @@ func (lib *library) with(other *library) *library {
 	return out
 }
 
+// plus is a library with another's parts after its own.
+func (lib *library) plus(other *library) *library {
+	out := &library{name: lib.name + " and " + other.name, index: make(map[string]int)}
+	out.parts = append(append(out.parts, lib.parts...), other.parts...)
+	for i, p := range out.parts {
+		out.index[p.name] = i
+	}
+	return out
+}
+
 // selected gives the named parts and all that they need, in the library's
 // order, and their headers, sorted.
 func (lib *library) selected(names map[string]bool) (parts []part, includes []string) {

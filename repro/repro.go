@@ -46,6 +46,7 @@ func init() {
 		{"python", "a Python program, standard library only, in a network namespace of its own", ".py", generatePython},
 		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
 		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", ".c", generateSelftest},
+		{"bench", "a C program that times the trace's binds over and over, for findings about cost", "-bench.c", generateBench},
 	}
 }
 
