@@ -23,6 +23,8 @@ func (t *TCP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	case reusecheck.VBind:
 		if done {
 			t.bound(m, op.Addr, got.Port)
+		} else {
+			t.notBound(m, got.Errno)
 		}
 	case reusecheck.VListen:
 		t.listened(m, got)
@@ -73,18 +75,27 @@ func (m *member) set(op reusecheck.Op) {
 	case reusecheck.SetDev:
 		m.Dev = op.Dev
 	case reusecheck.SetOpt:
+		before := m.contradictory()
 		if m.Opts &^= op.Opts; op.On {
 			m.Opts |= op.Opts
 		}
+		m.vague = m.vague && !before || m.contradictory()
 	}
 }
 
+// contradictory: a socket that has an IPv4 address and was then restricted to
+// IPv6 receives nothing, by what the documents say. They do not say what it owns.
+func (m *member) contradictory() bool {
+	return m.Opts.Has(reusecheck.V6Only) && m.Local.Addr().Is4In6()
+}
+
 // bound: the user named the address unless it is the wildcard, and the port
-// unless it is 0. A socket that was bound to an IPv6 address of its own is an
+// unless it is 0. That an address was named is not forgotten when the socket is
+// bound anew to the wildcard (seen on 6.18.44; no document speaks of it). A socket that was bound to an IPv6 address of its own is an
 // IPv6-only socket from then on (getsockopt says so).
 func (t *TCP) bound(m *member, to netip.AddrPort, picked uint16) {
 	addr := reusecheck.Canonical(m.Family, to.Addr())
-	m.AddrLocked = !addr.IsUnspecified()
+	m.AddrLocked = m.AddrLocked || !addr.IsUnspecified()
 	m.PortLocked = to.Port() != 0
 	m.ByConnect, m.vague = false, false
 	if addr.Is6() && !addr.Is4In6() && !addr.IsUnspecified() {
@@ -97,6 +108,14 @@ func (t *TCP) bound(m *member, to netip.AddrPort, picked uint16) {
 		t.move(m, netip.AddrPortFrom(addr, 0))
 	default:
 		t.movePicked(m, addr, picked)
+	}
+}
+
+// notBound: a bind that is refused its port drops the address that an earlier one
+// without a port had given the socket (seen on 6.18.44).
+func (t *TCP) notBound(m *member, errno reusecheck.Errno) {
+	if errno == reusecheck.EADDRINUSE && m.State == reusecheck.Idle && !m.Owner() && !m.lost {
+		t.move(m, netip.AddrPortFrom(reusecheck.Canonical(m.Family, netip.Addr{}), 0))
 	}
 }
 
