@@ -55,7 +55,7 @@ func (g *guestFlags) boot(ctx context.Context, std streams, args []string, files
 			}
 		},
 		Console: func(line []byte) {
-			if s, ok := strings.CutPrefix(string(line), "checker: "); ok {
+			if s, ok := strings.CutPrefix(string(line), "checker: "); ok || len(said) > 0 && !strings.HasPrefix(s, "{") {
 				said = append(said, strings.TrimRight(s, "\r"))
 			}
 		},
@@ -74,7 +74,7 @@ func (g *guestFlags) boot(ctx context.Context, std streams, args []string, files
 	}
 	fmt.Fprintf(std.errs, "%v: up in %.1f s, %.1f s in all with %s\n", result.Kernel, result.Up.Seconds(), result.Elapsed.Seconds(), result.Accelerator)
 	if result.Exit > exitFindings {
-		return result.Exit, fmt.Errorf("in the guest: %s", strings.Join(said, "; "))
+		return result.Exit, fmt.Errorf("in the guest: %s", strings.TrimSpace(strings.Join(said, "\n")))
 	}
 	return result.Exit, nil
 }

@@ -91,7 +91,11 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	if err := f.budget.verify(cmd); err != nil {
 		return err
 	}
-	profile := model.ForRelease(live.Release())
+	running, err := live.RunningKernel()
+	if err != nil {
+		return err
+	}
+	profile := model.ForRelease(running.Version)
 	if f.kernel != "" {
 		p, err := model.Parse(f.kernel)
 		if err != nil {
@@ -115,7 +119,7 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	h := hunt{
 		cmd: cmd, budget: &f.budget, report: r, world: world, stack: k.stack,
-		kernel: live.Release(), words: "checker live",
+		kernel: running.String(), words: "checker live",
 	}
 	if h.kernels, err = reusecheck.ParseKernels(profile.Generation.Name); err != nil {
 		return err
@@ -145,14 +149,15 @@ func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, p
 	}
 	words := h.words
 	h.system, h.words = sys, words+" --kernel "+profile.String()
-	h.kernel = fmt.Sprintf("%s against its model %s", live.Release(), profile)
+	running := h.kernel
+	h.kernel = fmt.Sprintf("%s against its model %s", running, profile)
 	if f.observe {
 		h.words += " --observe"
 	}
 	if err := h.run(ctx); err != nil || !f.observe {
 		return err
 	}
-	h.system, h.props, h.kernel = spec.TCP, []*spec.Property{spec.Precise}, live.Release()
+	h.system, h.props, h.kernel = spec.TCP, []*spec.Property{spec.Precise}, running
 	h.words = words + " --observe --property precise"
 	return h.run(ctx)
 }

@@ -132,14 +132,19 @@ func (f *replayFlags) runners() (func(*reusecheck.Trace) []runner, func(), error
 	case f.on == onLive && len(f.kernels) > 0:
 		return nil, nil, errors.New("--kernel names a modelled kernel, and --on live is the running one: give one of them")
 	case f.on == onLive:
-		k := &kernelStacks{}
-		s, err := k.watched()
+		running, err := live.RunningKernel()
 		if err != nil {
 			return nil, nil, err
 		}
-		on := []runner{{live.Release(), s}}
+		k := &kernelStacks{}
+		s, err := k.watched()
+		if err != nil {
+			k.close()
+			return nil, nil, err
+		}
+		on := []runner{{running.String(), s}}
 		return func(t *reusecheck.Trace) []runner {
-			if t.Kernels.Includes("", live.Release()) {
+			if t.Kernels.Includes("", running.Version) {
 				return on
 			}
 			return nil
