@@ -65,7 +65,9 @@ func testGuest(args []string, out io.Writer) int {
 		go func() { panic("a test's crash") }()
 		<-done
 	case "hang":
-		select {}
+		for {
+			unix.Pause()
+		}
 	}
 	return 0
 }

@@ -58,7 +58,7 @@ func NewObserver() (*Observer, error) {
 	if err != nil {
 		return nil, loadError(err)
 	}
-	if o.link, err = linkOwnFiles(o.program.FD()); err != nil {
+	if o.link, err = linkFiles(o.program.FD(), os.Getpid()); err != nil {
 		o.Close()
 		return nil, unobservable(fmt.Sprintf("attaching the BPF iterator: %v", err))
 	}
@@ -151,10 +151,10 @@ type iterCreateAttr struct{ linkFD, flags uint32 }
 // iterTask is the kernel's bpf_iter_link_info for a task iterator.
 type iterTask struct{ tid, pid, pidFD uint32 }
 
-// linkOwnFiles attaches the iterator to this process's main thread: its threads
-// share one table of open files.
-func linkOwnFiles(program int) (int, error) {
-	info := &iterTask{tid: uint32(os.Getpid())}
+// linkFiles attaches the iterator to one thread, or with tid 0 to all. A
+// process's first thread stands for it: its threads share one table of files.
+func linkFiles(program, tid int) (int, error) {
+	info := &iterTask{tid: uint32(tid)}
 	var pin runtime.Pinner // the kernel follows a pointer that Go does not see
 	pin.Pin(info)
 	defer pin.Unpin()

@@ -315,16 +315,120 @@ func TestAReadFitsAnyNumberOfSockets(t *testing.T) {
 	}
 }
 
-func TestAReadSeesNoOtherProcess(t *testing.T) {
+func TestAReadSeesTheProcesssOwnTCPSocketsAndNoOthers(t *testing.T) {
 	o := needObserver(t)
-	obs, err := o.Read(make([]Observation, 0, 64))
+	// A second process holds sockets of the same kinds until its input ends.
+	other := exec.Command("/proc/self/exe")
+	other.Env = []string{othersMark + "=1"}
+	hold, err := other.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range obs {
-		if _, err := unix.GetsockoptInt(x.FD, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil {
-			t.Errorf("descriptor %d is observed, but is no socket of this process: %v", x.FD, err)
+	ready, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer hold.Close()
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	own, err := openAllKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+
+	// Once as it is; once as on kernels that cannot be told which task to visit,
+	// where the program alone has to skip the others.
+	check := func(name string, o *Observer) {
+		obs, err := o.Read(make([]Observation, 0, 64))
+		if err != nil {
+			t.Fatal(err)
 		}
+		found := 0
+		for _, x := range obs {
+			if protocol, err := unix.GetsockoptInt(x.FD, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || protocol != unix.IPPROTO_TCP {
+				t.Errorf("%s: descriptor %d is observed, but is no TCP socket of this process: protocol %d, %v", name, x.FD, protocol, err)
+			}
+			for _, fd := range own.tcp {
+				if x.FD == fd {
+					found++
+				}
+			}
+		}
+		if found != len(own.tcp) {
+			t.Errorf("%s: %d of %d sockets were observed, each once: %v", name, found, len(own.tcp), obs)
+		}
+	}
+	check("own files", o)
+	all, err := linkFiles(o.program.FD(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(all)
+	check("all files", &Observer{layout: o.layout, program: o.program, link: all})
+}
+
+const othersMark = "REUSECHECK_TEST_OTHERS"
+
+func init() {
+	if os.Getenv(othersMark) == "" {
+		return
+	}
+	if _, err := openAllKinds(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Stdout.WriteString(".")
+	os.Stdin.Read(make([]byte, 1))
+	os.Exit(0)
+}
+
+// kinds are sockets of every kind that an iterator over files comes across.
+type kinds struct{ all, tcp []int }
+
+func (k *kinds) close() {
+	for _, fd := range k.all {
+		unix.Close(fd)
+	}
+}
+
+// openAllKinds opens fewer TCP sockets than others, and none of them bound, so
+// that it is fit for the program's own namespace.
+func openAllKinds() (*kinds, error) {
+	k := &kinds{}
+	for _, kind := range [][2]int{
+		{unix.AF_INET, unix.SOCK_DGRAM}, {unix.AF_INET, unix.SOCK_STREAM}, {unix.AF_INET6, unix.SOCK_STREAM},
+		{unix.AF_UNIX, unix.SOCK_STREAM}, {unix.AF_UNIX, unix.SOCK_DGRAM}, {unix.AF_INET6, unix.SOCK_DGRAM},
+		{unix.AF_INET, unix.SOCK_STREAM}, {unix.AF_NETLINK, unix.SOCK_RAW},
+	} {
+		fd, err := unix.Socket(kind[0], kind[1]|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("socket %v: %w", kind, err)
+		}
+		k.all = append(k.all, fd)
+		if kind[1] == unix.SOCK_STREAM && kind[0] != unix.AF_UNIX {
+			k.tcp = append(k.tcp, fd)
+		}
+	}
+	return k, nil
+}
+
+func TestTheIteratorVisitsThisProcessOnly(t *testing.T) {
+	o := needObserver(t)
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", o.link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "task_type") {
+		t.Skip("this kernel's iterators cannot be told a task (before 6.1)")
+	}
+	if want := fmt.Sprintf("tid:\t%d\n", os.Getpid()); !strings.Contains(string(b), want) {
+		t.Errorf("%q is not in\n%s", want, b)
 	}
 }
 

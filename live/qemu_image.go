@@ -120,7 +120,7 @@ func readVersionText(r io.ReaderAt) (string, error) {
 		return "", err
 	}
 	end := bytes.IndexByte(text[:n], 0)
-	if end <= 0 || !leadingVersion.Match(text[:end]) {
+	if end < 0 || !leadingVersion.Match(text[:end]) {
 		return "", errors.New("the kernel image's version text is damaged")
 	}
 	return string(text[:end]), nil

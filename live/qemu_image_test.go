@@ -14,7 +14,7 @@ import (
 
 // fakeImage is the beginning of a bzImage with the given build text.
 func fakeImage(text string) []byte {
-	const at = 0x300
+	const at = 0x40 // as in a real one, the text begins behind the header
 	b := make([]byte, at+0x200+len(text)+1)
 	binary.LittleEndian.PutUint16(b[bootFlagAt:], 0xaa55)
 	copy(b[headerMagicAt:], "HdrS")
@@ -70,7 +70,7 @@ func TestWhatIsNoImageIsAnError(t *testing.T) {
 		{"an ELF vmlinux", "\x7fELF" + strings.Repeat("\x00", 1000), "bzImage"},
 		{"one without version", string(noVersion), "does not say its version"},
 		{"a damaged version", string(fakeImage("not a version")), "damaged"},
-		{"one that is cut off", string(cut[:0x510]), "damaged"},
+		{"one that is cut off", string(cut[:0x250]), "damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ImageVersion(writeFile(t, "vmlinuz", c.content))

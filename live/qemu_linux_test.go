@@ -157,6 +157,7 @@ func TestAGuestEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	gone(t, dir)
+	o.Progress = func(text string) { t.Errorf("with a context that has ended: %s", text) }
 	if r, err := Boot(ctx, o); !errors.Is(err, interrupted) {
 		t.Errorf("with a context that has ended: %+v, %v", r, err)
 	}
