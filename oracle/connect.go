@@ -60,7 +60,7 @@ func (t *TCP) judgeConnect(m *member, to netip.AddrPort, got reusecheck.Answer) 
 		return t.impossible(m, reusecheck.RefuseFamily, reusecheck.EAFNOSUPPORT, got)
 	case m.Dev == reusecheck.Dev1 || m.Dev == reusecheck.Dev2:
 		return open(got, openDevice)
-	case !isLocal(f.dst.Addr()) || f.dst.Port() == 0:
+	case !isLocal(f.dst.Addr()):
 		return open(got, openRoute)
 	case m.Owner():
 		return t.judgeFromPort(m, f, got)
@@ -214,15 +214,15 @@ func (t *TCP) fitFlow(m *member, f flow, automatic bool) fit {
 	return result
 }
 
-// sameFlow reports whether o's connection has the 4-tuple of a flow that m would
-// open. It is not certain to stand against it when it is a TIME_WAIT socket,
+// sameFlow reports whether the connection of o, an owner of the flow's source, has
+// the 4-tuple of the flow that m would open. It is not certain to stand against it when it is a TIME_WAIT socket,
 // which a new connection may take over (tcp(7), tcp_tw_reuse; RFC 6191), or when
 // only one of the two is bound to a device.
 func sameFlow(m, o *member, f flow) (same, certain bool) {
 	if o.State != reusecheck.Connected && o.State != reusecheck.TimeWait {
 		return false, false
 	}
-	if unmapped(o.Local) != f.src || unmapped(o.Peer) != f.dst {
+	if unmapped(o.Peer) != f.dst {
 		return false, false
 	}
 	return true, o.State == reusecheck.Connected && o.Dev == m.Dev

@@ -32,7 +32,7 @@ func (t *TCP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 		if done {
 			t.connected(m, op.Addr, got.Port)
 		} else {
-			t.notConnected(m, got.Errno)
+			t.notConnected(m, op.Addr, got.Errno)
 		}
 	case reusecheck.VInherit:
 		t.inherited(m, op, got)
@@ -207,9 +207,9 @@ func (t *TCP) replaceTimeWait(by reusecheck.ID, f flow) {
 	}
 }
 
-// notConnected: a connect that was refused on the way leaves an idle socket; one
-// that never started changes nothing.
-func (t *TCP) notConnected(m *member, errno reusecheck.Errno) {
+// notConnected: a connect that was refused on the way leaves an idle socket, which
+// has got the address of the route by then; one that never started changes nothing.
+func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno) {
 	if m.State != reusecheck.Idle {
 		return
 	}
@@ -224,6 +224,8 @@ func (t *TCP) notConnected(m *member, errno reusecheck.Errno) {
 			return
 		}
 	}
+	src := reusecheck.Canonical(m.Family, flowOf(m, to).src.Addr())
+	t.move(m, netip.AddrPortFrom(src, m.Local.Port()))
 	t.released(m)
 	t.unaddressed(m)
 }
