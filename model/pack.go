@@ -52,7 +52,28 @@ const (
 	pSerial = 35 // 5
 	pGroup  = 40 // 5
 	pLive   = 45
+
+	// PastShift is where a socket's word has room for the caller, 18 bits.
+	PastShift = 46
 )
+
+// Pristine reports whether a socket's word tells of one that might have been
+// created just now: it holds nothing, waits for nothing and has done nothing.
+func Pristine(w uint64) bool {
+	const (
+		busy = uint64(listens|timeWait|established|byConnect) << pFlags
+		past = (4 | 8 | 16 | 32 | 64 | 256) << pBools
+	)
+	a := w >> pAddr & 15
+	return w>>PastShift == 0 && w&(busy|past|3<<pPort|15<<pPeer|3<<pDest) == 0 && (a == 0 && w>>pSix&1 != 0 || a == 1 && w>>pSix&1 == 0)
+}
+
+// PortOf is the code of the port that a socket's word holds: 0 for none, else
+// one more than its place among the domain's ports.
+func PortOf(w uint64) int { return int(w >> pPort & 3) }
+
+// CameByConnect reports whether connect picked the port of a socket's word.
+func CameByConnect(w uint64) bool { return flags(w>>pFlags)&byConnect != 0 }
 
 // The fields of a port's word. Bits from pGhost on are the caller's.
 const (
