@@ -1,7 +1,6 @@
 package live
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +29,7 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	s.connected, s.other = true, -1
 	if local != peer { // else the socket is connected to itself
 		if _, s.other, err = r.accept(); err != nil {
-			return reusecheck.Answer{}, fmt.Errorf("accept the connection from %s to %s: %w", local, peer, err)
+			return reusecheck.Answer{}, err
 		}
 	}
 	if s.port != 0 {
@@ -61,9 +60,7 @@ func (r *runner) open(fd int, sa unix.Sockaddr) error {
 		}
 		left := time.Until(end)
 		if left <= 0 {
-			r.dirty = true
-			return &reusecheck.Unsupported{What: "a connection that nobody answers",
-				Why: fmt.Sprintf("the kernel sent a SYN and had neither an answer nor a reset within %s", wait)}
+			return r.stuck("a connection that nobody answers", "the kernel sent a SYN and had neither an answer nor a reset within %s", wait)
 		}
 		if _, err := poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left); err != nil {
 			return fmt.Errorf("poll the connection: %w", err)
@@ -81,7 +78,12 @@ func poll(fds []unix.PollFd, wait time.Duration) (int, error) {
 	}
 }
 
-var errNobody = errors.New("no listener of the trace got it")
+// stuck is the error of a step that the kernel leaves in the middle: what the
+// trace means by it does not come about. The namespace is not used again.
+func (r *runner) stuck(what, why string, args ...any) error {
+	r.dirty = true
+	return &reusecheck.Unsupported{What: what, Why: fmt.Sprintf(why, args...)}
+}
 
 // accept takes the one connection that waits, from whichever listener has it,
 // as that listener's user.
@@ -94,15 +96,9 @@ func (r *runner) accept() (by *socket, fd int, err error) {
 			fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 		}
 	}
-	if len(fds) == 0 {
-		return nil, -1, errNobody
-	}
-	n, err := poll(fds, r.options.wait())
-	if err != nil {
+	wait := min(r.options.wait(), answerWait)
+	if _, err := poll(fds, wait); err != nil {
 		return nil, -1, fmt.Errorf("poll the listeners: %w", err)
-	}
-	if n == 0 {
-		return nil, -1, errNobody
 	}
 	for i := range fds {
 		if fds[i].Revents&unix.POLLIN == 0 {
@@ -118,7 +114,7 @@ func (r *runner) accept() (by *socket, fd int, err error) {
 		}
 		return s, fd, nil
 	}
-	return nil, -1, errNobody
+	return nil, -1, r.stuck("a connection that nobody takes", "none of %d listeners had it within %s", len(fds), wait)
 }
 
 // shutdown shuts a socket down for reading and writing: a listener stops
@@ -163,7 +159,7 @@ func (r *runner) awaitClosed(fd int) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("shutdown: the connection did not end within %s", r.options.wait())
+			return r.stuck("a shutdown of a connection that does not end", "the other end's reset did not arrive within %s", r.options.wait())
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		by, fd, err := r.accept()
 		if err != nil {
 			abort(client)
-			return reusecheck.Answer{}, fmt.Errorf("inherit at %s: %w", to, err)
+			return reusecheck.Answer{}, err
 		}
 		if by == l {
 			r.put(op.Child, &socket{

@@ -109,7 +109,7 @@ func TestATraceThatWasLeftInTheMiddleDoesNotShowInTheNext(t *testing.T) {
 socket l tcp6
 socket a tcp4
 socket b tcp6 reuseport
-listen l => ok
+listen l
 connect a 127.0.0.1:40000
 connect a 127.0.0.1:40001
 inherit l c [::1] => ok
@@ -174,6 +174,44 @@ func TestWhatCannotBeDoneIsSaidByName(t *testing.T) {
 		}
 	}
 	run(t, s, script(t, "socket a tcp4\nbind a 127.0.0.1:40000 => ok\n"))
+}
+
+func TestAStepThatTheKernelLeavesInTheMiddleEndsItsTraceOnly(t *testing.T) {
+	for _, tt := range []struct{ what, steps string }{
+		{"a TIME_WAIT socket on d1 or d2", `socket l tcp4
+bind l 127.0.0.1:40000 => ok
+listen l => ok
+inherit l c 127.0.0.1 => ok
+set c dev=d1 => ok
+timewait c
+`},
+		{"a TIME_WAIT socket at the end that closes last", `socket l tcp4
+socket c tcp4
+bind l 127.0.0.1:40000 => ok
+shutdown l => ENOTCONN
+listen l => ok
+connect c 127.0.0.1:40000
+timewait c
+`},
+		{"a connection that nobody answers", `socket a tcp6
+connect a [::ffff:127.0.0.1]:9 => ECONNREFUSED
+connect a [::1]:9
+`},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			s := open(t, Options{Wait: 50 * time.Millisecond})
+			tr := script(t, tt.steps)
+			last := len(tr.Steps) - 1
+			stem := *tr
+			stem.Steps = tr.Steps[:last]
+			run(t, s, &stem)
+			_, err := s.Do(tr.Steps[last].Op)
+			if !lacks(err, tt.what) {
+				t.Errorf("the last step's error is %v", err)
+			}
+			run(t, s, script(t, "socket x tcp6\nbind x [::]:40000 => ok\n"))
+		})
+	}
 }
 
 func TestEachMemberOfAReuseportGroupGetsItsConnections(t *testing.T) {

@@ -327,7 +327,7 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 	case reusecheck.VExpire:
 		return r.expire(s, op.Sock)
 	case reusecheck.VTimeWait:
-		return r.timewait(s, op.Sock)
+		return r.timewait(s)
 	}
 	return reusecheck.Answer{}, fmt.Errorf("%s: not an operation", op.Verb)
 }

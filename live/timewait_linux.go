@@ -10,7 +10,7 @@ import (
 
 // timewait closes a connected socket first and its other end then, and waits
 // until the TIME_WAIT entry stands in its place and the other end is gone.
-func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error) {
+func (r *runner) timewait(s *socket) (reusecheck.Answer, error) {
 	if !s.connected {
 		return reusecheck.Fail(reusecheck.ENOTCONN), nil
 	}
@@ -30,7 +30,8 @@ func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error
 	s.wait = &t
 	back := t
 	back.local, back.peer = t.peer, t.local
-	for end := time.Now().Add(r.options.wait()); ; pause() {
+	wait := min(r.options.wait(), answerWait)
+	for end := time.Now().Add(wait); ; pause() {
 		e, found, err := r.ns.diag.find(t)
 		if err != nil {
 			return reusecheck.Answer{}, err
@@ -46,12 +47,12 @@ func (r *runner) timewait(s *socket, id reusecheck.ID) (reusecheck.Answer, error
 		case !found && busy && o.state == stateTimeWait:
 			// A shutdown before listen or connect is remembered, and closes
 			// the connection as soon as it is there.
-			r.dirty = true
-			return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a TIME_WAIT socket at the end that closes last",
-				Why: "the kernel had closed the other end of the connection before"}
+			return reusecheck.Answer{}, r.stuck("a TIME_WAIT socket at the end that closes last",
+				"the kernel had closed the other end of the connection before")
 		}
 		if time.Now().After(end) {
-			return reusecheck.Answer{}, fmt.Errorf("timewait %s: no TIME_WAIT entry within %s", id, r.options.wait())
+			return reusecheck.Answer{}, r.stuck("a TIME_WAIT socket of a connection that does not end",
+				"%s has no TIME_WAIT entry after %s", t.local, wait)
 		}
 	}
 }
