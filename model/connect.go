@@ -195,12 +195,15 @@ func (t *TCP) connectPort(i int32, dst addr, dport uint16, seen rc.Answer) verdi
 		case p < 0:
 			return true
 		case (t.ports[p].fast >= 0 || t.ports[p].share >= 0) && !t.connectShares(i, p):
-			v.path, v.reason = rc.PathFast, rc.RefuseExplicit
+			if v.reason == rc.RefuseExhausted {
+				v.path, v.reason = rc.PathFast, rc.RefuseExplicit
+			}
 			return false
 		}
-		v.path = rc.PathScan
 		if j := t.tupleTaken(i, uint16(port), dst, dport, false); j >= 0 {
-			v.decider, v.reason = j, rc.RefuseTuple
+			if v.reason == rc.RefuseExhausted {
+				v.path, v.decider, v.reason = rc.PathScan, j, rc.RefuseTuple
+			}
 			return false
 		}
 		return true
@@ -214,7 +217,7 @@ func (t *TCP) connectPort(i int32, dst addr, dport uint16, seen rc.Answer) verdi
 	if port == 0 {
 		return v
 	}
-	v.reason, v.decider = rc.AdmitShared, none
+	v.path, v.reason, v.decider = rc.PathScan, rc.AdmitShared, none
 	p := t.index.get(uint16(port))
 	if p < 0 {
 		v.path, v.reason = rc.PathNone, rc.AdmitEmpty

@@ -13,6 +13,7 @@ import (
 type tcpGhost struct {
 	ports    []ghostPort
 	admitted []reusecheck.Socket // as they were when they passed a check
+	key      reusecheck.Socket   // what Before gave
 }
 
 type ghostPort struct {
@@ -47,13 +48,6 @@ func (g *tcpGhost) touch(port uint16) *ghostPort {
 	return &g.ports[len(g.ports)-1]
 }
 
-func (g *tcpGhost) Key(port uint16) *reusecheck.Socket {
-	if p := g.at(port); p != nil && p.hasKey {
-		return &p.key
-	}
-	return nil
-}
-
 func (g *tcpGhost) Admitted(id reusecheck.ID) *reusecheck.Socket {
 	for i := range g.admitted {
 		if g.admitted[i].ID == id {
@@ -63,11 +57,16 @@ func (g *tcpGhost) Admitted(id reusecheck.ID) *reusecheck.Socket {
 	return nil
 }
 
-func (g *tcpGhost) Before(op reusecheck.Op, live []reusecheck.Socket) reusecheck.Cache {
-	if p := g.at(portOf(op, live)); p != nil {
-		return p.cache
+func (g *tcpGhost) Before(op reusecheck.Op, live []reusecheck.Socket) (reusecheck.Cache, *reusecheck.Socket) {
+	p := g.at(portOf(op, live))
+	switch {
+	case p == nil:
+		return reusecheck.Cache{}, nil
+	case p.hasKey:
+		g.key = p.key
+		return p.cache, &g.key
 	}
-	return reusecheck.Cache{}
+	return p.cache, nil
 }
 
 // portOf is the port that a step concerns, as far as it is known before it.
@@ -119,9 +118,10 @@ func (g *tcpGhost) After(op reusecheck.Op, got reusecheck.Result, live []reusech
 	}
 	g.settle(live)
 	if op.Verb == reusecheck.VBind && op.Addr.Port() == 0 || op.Verb == reusecheck.VListen || op.Verb == reusecheck.VConnect {
-		return g.Before(reusecheck.Listen(op.Sock), live)
+		op = reusecheck.Listen(op.Sock) // its port is known by now
 	}
-	return g.Before(op, live)
+	c, _ := g.Before(op, live)
+	return c
 }
 
 // admit enters a socket that passed a check.
@@ -163,8 +163,11 @@ func Intended(c reusecheck.Cache, s *reusecheck.Socket) reusecheck.Cache {
 // Opened is the documented intent for a port whose owners all came by connect.
 var Opened = reusecheck.Cache{Exists: true, FastReuse: reusecheck.FastConnect, FastReusePort: reusecheck.FastConnect}
 
+// rekeyed reports whether a step gave the stack's cache another key.
 func rekeyed(got reusecheck.Result) bool {
-	return got.HasCache && got.Before.WithoutKey() != got.After.WithoutKey()
+	b, a := got.Before.WithoutKey(), got.After.WithoutKey()
+	b.FastReuse, a.FastReuse = 0, 0
+	return got.HasCache && b != a
 }
 
 // settle forgets the ports that nobody owns any more, and the sockets that are gone.

@@ -17,7 +17,10 @@ type Observation struct {
 	Before, After []reusecheck.Socket
 	// GhostBefore and GhostAfter are the ghost's cache of the step's port.
 	GhostBefore, GhostAfter reusecheck.Cache
-	Ghost                   Ghost
+	// Key is the socket as it was when the stack's cache was keyed to it, the
+	// last time before the step; nil when there is none.
+	Key   *reusecheck.Socket
+	Ghost Ghost
 	// Broken is what the stack's own structure check said, nil when all is
 	// well or the stack cannot be asked.
 	Broken error
@@ -26,14 +29,7 @@ type Observation struct {
 }
 
 // Socket finds a live socket from before the step, nil when there was none.
-func (o *Observation) Socket(id reusecheck.ID) *reusecheck.Socket {
-	for i := range o.Before {
-		if o.Before[i].ID == id {
-			return &o.Before[i]
-		}
-	}
-	return nil
-}
+func (o *Observation) Socket(id reusecheck.ID) *reusecheck.Socket { return find(o.Before, id) }
 
 // Diverged reports whether the step left the stack in a state that the oracle
 // would not have let it reach. What follows in the history is a consequence.
@@ -96,7 +92,7 @@ func (m *Machine) step(op reusecheck.Op, seen reusecheck.Answer) (*Observation, 
 	o := &m.obs
 	o.Op = op
 	o.Before = m.live[0]
-	o.GhostBefore = m.ghost.Before(op, o.Before)
+	o.GhostBefore, o.Key = m.ghost.Before(op, o.Before)
 	if l, ok := m.oracle.(interface{ Can(reusecheck.Op) error }); ok {
 		if err := l.Can(op); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", op.Verb, err)

@@ -148,7 +148,7 @@ const (
 )
 
 func checkPrecise(o *Observation) Violation {
-	if !o.Got.HasCache {
+	if !o.Got.HasCache || o.Got.Kind != reusecheck.OK {
 		return Violation{}
 	}
 	g, b := o.GhostBefore, o.Op.Sock
@@ -160,7 +160,7 @@ func checkPrecise(o *Observation) Violation {
 		reuse := g.FastReuse == reusecheck.FastReuse && s.Opts.Has(reusecheck.ReuseAddr) && o.Op.Verb != reusecheck.VListen
 		share := g.FastReusePort == reusecheck.FastAny && s.Opts.Has(reusecheck.ReusePort) && g.UID == s.UID &&
 			s.State != reusecheck.Listening
-		if o.Got.Kind == reusecheck.OK && (reuse || share) {
+		if reuse || share {
 			return Violation{Property: preciseName, Kind: needlessScan}
 		}
 	}
@@ -238,17 +238,12 @@ func conflictTags(o *Observation) Tags {
 // causeTags tell the socket that was let in from the one that the cache was
 // keyed to, and its opponents from what they were when they were let in.
 func causeTags(o *Observation) Tags {
-	s := o.Socket(o.Op.Sock)
+	s := find(o.After, o.Op.Sock)
 	if s == nil {
 		return 0
 	}
 	var t Tags
-	port := o.Op.Addr.Port()
-	if o.Op.Verb == reusecheck.VListen {
-		port = s.Local.Port()
-	}
-	if k := o.Ghost.Key(port); k != nil {
-		addr := requested(o)
+	if k := o.Key; k != nil && o.Got.Reason != reusecheck.AdmitReuseAddr {
 		if (k.Opts^s.Opts)&reusecheck.ReuseAddr != 0 {
 			t |= byReuseAddr
 		}
@@ -261,7 +256,7 @@ func causeTags(o *Observation) Tags {
 		if k.UID != s.UID {
 			t |= byUser
 		}
-		if k.Local.Addr() != addr {
+		if k.Local.Addr() != s.Local.Addr() {
 			t |= byAddress
 		}
 	}

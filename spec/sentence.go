@@ -87,7 +87,7 @@ func why(o *Observation, v Violation) string {
 	switch o.Got.Path {
 	case reusecheck.PathFast:
 		s := fmt.Sprintf("The fast path took it: %s", o.Got.Reason)
-		if k := keyOf(o); k != nil && o.Got.Reason == reusecheck.AdmitStrict {
+		if k := o.Key; k != nil && o.Got.Reason == reusecheck.AdmitStrict {
 			s += fmt.Sprintf(" (the cache is keyed to %s: %s)", k.ID, describe(k))
 		}
 		if c := v.Tags.Causes(); c != "" {
@@ -100,13 +100,6 @@ func why(o *Observation, v Violation) string {
 		return "No owner was looked at."
 	}
 	return "The stack does not say how it came to that."
-}
-
-func keyOf(o *Observation) *reusecheck.Socket {
-	if s := o.Socket(o.Op.Sock); o.Op.Verb == reusecheck.VListen && s != nil {
-		return o.Ghost.Key(s.Local.Port())
-	}
-	return o.Ghost.Key(o.Op.Addr.Port())
 }
 
 func preciseSentence(o *Observation, v Violation, op string) string {

@@ -53,14 +53,13 @@ type Oracle interface {
 type Ghost interface {
 	Reset()
 	// Before looks at an operation that is about to be done and gives the
-	// cache of the port it concerns. live are the sockets before it.
-	Before(op reusecheck.Op, live []reusecheck.Socket) reusecheck.Cache
+	// cache of the port it concerns, and the socket as it was when the stack's
+	// own cache was last keyed to it, nil when it was to none. live are the
+	// sockets before it.
+	Before(op reusecheck.Op, live []reusecheck.Socket) (reusecheck.Cache, *reusecheck.Socket)
 	// After takes note of the result and gives that cache after it. live
 	// are the sockets after it.
 	After(op reusecheck.Op, got reusecheck.Result, live []reusecheck.Socket) reusecheck.Cache
-	// Key is the socket as it was when the stack's cache was last keyed to
-	// it on that port, nil when there is none.
-	Key(port uint16) *reusecheck.Socket
 	// Admitted is the socket as it was when it last passed a check, nil when
 	// it never did (it came by a connection).
 	Admitted(id reusecheck.ID) *reusecheck.Socket
