@@ -33,7 +33,7 @@ func newRedirect(ns int) (r *redirect, err error) {
 		return r, redirectError("make a socket map", err)
 	}
 	if r.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
-		Type: ebpf.SkLookup, AttachType: ebpf.AttachSkLookup, License: "Dual MIT/GPL",
+		Type: ebpf.SkLookup, AttachType: ebpf.AttachSkLookup,
 		Instructions: redirectProgram(r.listener.FD()),
 	}); err != nil {
 		return r, redirectError("load a socket lookup program", err)

@@ -11,7 +11,8 @@ import (
 )
 
 // Stack is the running kernel as a [reusecheck.Stack], for one goroutine at a
-// time. Close it when done.
+// time, in the network namespace that the program was started in: a goroutine
+// that is locked to a thread in another one is taken out of it. Close it when done.
 type Stack struct{ engine }
 
 // An engine does a Stack's work: in this process, or in a helper that has the
