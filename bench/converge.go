@@ -24,18 +24,9 @@ type Convergence struct {
 // from another seed, shrinks them one by one and compares the traces. A history
 // counts for a finding when it shows that in no other circumstances.
 func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), starts int, progress func(done, of int)) ([]*Convergence, error) {
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 1, Checks: spec.DefaultChecks,
-		Workers: runtime.GOMAXPROCS(0), PerFinding: 3}
-	finder := &shrink.Finder{System: spec.TCP, Stack: stack, Retries: 1}
-	var failed error
-	_, err := search.Run(ctx, func(f spec.Failure) bool {
-		_, failed = finder.Find(ctx, f)
-		return failed == nil
-	})
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
+	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
+	finder := &shrink.Finder{System: spec.TCP, Stack: stack}
+	if _, err := shrink.Hunt(ctx, search, finder, func(*shrink.Finding) bool { return true }); err != nil {
 		return nil, err
 	}
 	var cs []*Convergence

@@ -19,11 +19,13 @@ func newBench(std streams) *cobra.Command {
 		Short: "measure",
 		Long:  "Bench measures what the project's numbers are about. See bench/README.md for all of them.",
 		Example: `  checker bench bind
-  checker bench bind --sockets 4000 --rounds 5`,
+  checker bench bind --sockets 4000 --rounds 5
+  checker bench history
+  checker bench shrink --starts 100`,
 		Args: aVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBind(std))
+	cmd.AddCommand(newBenchBind(std), newBenchHistory(std), newBenchShrink(std))
 	return cmd
 }
 

@@ -15,13 +15,6 @@ import (
 	"github.com/reusecheck/reusecheck/spec"
 )
 
-// How many failures of one kind are kept, and how many that a known finding
-// explains are shrunk all the same in case another hides behind it.
-const (
-	perFinding = 3
-	retries    = 1
-)
-
 // hunt is a search whose failures are shrunk and told.
 type hunt struct {
 	cmd     *cobra.Command
@@ -44,19 +37,15 @@ func (h *hunt) run(ctx context.Context) error {
 	search := &spec.Search{
 		System: h.system, Stack: h.stack, World: h.world, Properties: h.props,
 		Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps, Workers: h.budget.workers,
-		PerFinding: perFinding, Progress: func(s spec.Stats) { h.report.meter.set(s.Histories) },
+		Progress: func(s spec.Stats) { h.report.meter.set(s.Histories) },
 	}
-	finder := &shrink.Finder{System: h.system, Stack: h.stack, Kernels: h.kernels, Retries: retries}
+	finder := &shrink.Finder{System: h.system, Stack: h.stack, Kernels: h.kernels}
 	start, before := time.Now(), h.report.n
 	var failed error
-	stats, err := search.Run(limited, func(fail spec.Failure) bool {
-		n, err := finder.Find(limited, fail)
-		if err == nil && n != nil {
-			source := fmt.Sprintf("%s --seed %d, history %d", h.words, h.budget.seed, n.History+1)
-			err = h.report.add(found(n, h.kernel, source))
-		}
-		failed = err
-		return err == nil && limited.Err() == nil
+	stats, err := shrink.Hunt(limited, search, finder, func(n *shrink.Finding) bool {
+		source := fmt.Sprintf("%s --seed %d, history %d", h.words, h.budget.seed, n.History+1)
+		failed = h.report.add(found(n, h.kernel, source))
+		return failed == nil
 	})
 	h.report.meter.clear()
 	if err == nil {

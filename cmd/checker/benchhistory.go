@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/bench"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/shrink"
+)
+
+func newBenchHistory(std streams) *cobra.Command {
+	traces := false
+	cmd := &cobra.Command{
+		Use:   "history [ROW...]",
+		Short: "put the known bugs of past kernels back, and see whether check finds them",
+		Long: `History runs check with its default budget on a kernel in which a known bug lives,
+until it makes a finding that the same kernel without the bug does not show. It
+prints how many histories that took, and the length of the finding's trace (steps
+but for the socket lines) beside that of the bug's own history in the corpus.
+
+It exits 1 when a bug is not found, or its trace is longer than its history.`,
+		Example: `  checker bench history
+  checker bench history 14 E1 --traces`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return benchHistory(cmd.Context(), std, args, traces)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var ids []string
+			for _, r := range model.History() {
+				ids = append(ids, r.ID+"\t"+r.Doc)
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().BoolVar(&traces, "traces", false, "print each finding's trace below its row")
+	return cmd
+}
+
+func benchHistory(ctx context.Context, std streams, ids []string, traces bool) error {
+	rows, err := historyRows(ids)
+	if err != nil {
+		return err
+	}
+	const line = "%-4s %-34s %8s %7s %7s  %s\n"
+	fmt.Fprintf(std.out, line, "row", "kernel", "checks", "steps", "own", "finding")
+	missed := 0
+	meter := newMeter(std.errs, "rows", len(rows))
+	for i, row := range rows {
+		if row.Lives == "" {
+			fmt.Fprintf(std.out, line, row.ID, "-", "-", "-", "-", row.Doc)
+			continue
+		}
+		r, err := bench.Recover(ctx, row)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+		meter.clear()
+		own := "-"
+		if r.Own > 0 {
+			own = fmt.Sprint(r.Own)
+		}
+		if r.Finding == nil {
+			missed++
+			fmt.Fprintf(std.out, line, row.ID, row.Lives, fmt.Sprint(r.Checks), "-", own, "NOT FOUND")
+		} else {
+			mark := ""
+			if r.Own > 0 && r.Steps() > r.Own {
+				missed++
+				mark = "LONGER: "
+			}
+			fmt.Fprintf(std.out, line, row.ID, row.Lives, fmt.Sprint(r.Checks), fmt.Sprint(r.Steps()), own, mark+r.Finding.Title())
+			if traces {
+				fmt.Fprintln(std.out)
+				indent(std.out, r.Finding.Trace.String())
+				fmt.Fprintf(std.out, "\n   %s\n\n", r.Finding.Sentence)
+			}
+		}
+		meter.set(i + 1)
+	}
+	meter.clear()
+	if missed > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func historyRows(ids []string) ([]model.Row, error) {
+	all := model.History()
+	if len(ids) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, r := range all {
+		known = append(known, r.ID)
+	}
+	var rows []model.Row
+	for _, id := range ids {
+		i := slices.Index(known, id)
+		if i < 0 {
+			return nil, fmt.Errorf("there is no row %q; there are %s", id, strings.Join(known, ", "))
+		}
+		rows = append(rows, all[i])
+	}
+	return rows, nil
+}
+
+func newBenchShrink(std streams) *cobra.Command {
+	kernel, starts := defaultKernel, 1000
+	cmd := &cobra.Command{
+		Use:   "shrink",
+		Short: "shrink many failing histories of each finding, and see how many end in the same trace",
+		Long: `Shrink makes the findings of a kernel, then looks for failing histories of each
+from another seed, shrinks every one, and prints the share that end in the
+finding's trace.`,
+		Example: `  checker bench shrink
+  checker bench shrink --kernel 6.1 --starts 100`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return benchShrink(cmd.Context(), std, kernel, starts)
+		},
+	}
+	addKernel(cmd, &kernel)
+	cmd.Flags().IntVar(&starts, "starts", starts, "failing histories to shrink for each finding")
+	return cmd
+}
+
+func benchShrink(ctx context.Context, std streams, kernel string, starts int) error {
+	if starts < 1 {
+		return fmt.Errorf("--starts is %d: give a number of at least 1", starts)
+	}
+	p, err := model.Parse(kernel)
+	if err != nil {
+		return err
+	}
+	meter := newMeter(std.errs, "shrunk", 0)
+	cs, err := bench.Converge(ctx, func() (reusecheck.Stack, error) { return p.New(), nil }, starts, func(done, of int) {
+		meter.total = int64(of)
+		meter.set(done)
+	})
+	meter.clear()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%7s %7s %7s %10s  %s\n", "share", "reached", "started", "candidates", "finding")
+	reached, started := 0, 0
+	for _, c := range cs {
+		reached += c.Reached
+		started += c.Started
+		fmt.Fprintf(std.out, "%5.1f %% %7d %7d %10d  %s, %s\n", share(c.Reached, c.Started), c.Reached, c.Started,
+			c.Tried/max(1, c.Started), c.Finding.Title(), shape(c.Finding))
+	}
+	fmt.Fprintf(std.out, "%5.1f %% %7d %7d %10s  all\n", share(reached, started), reached, started, "")
+	return nil
+}
+
+func share(part, whole int) float64 { return 100 * float64(part) / float64(max(1, whole)) }
+
+// shape tells findings with the same title apart.
+func shape(n *shrink.Finding) string {
+	t := n.Trace
+	return fmt.Sprintf("%s, the last %q", count(len(t.Steps)-len(t.Names), "step"), t.Steps[len(t.Steps)-1].Text(t.Name))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/explore"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/shrink"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+type exploreFlags struct {
+	kernel     string
+	world      string
+	without    []string
+	sockets    int
+	properties []string
+	workers    int
+	memory     string
+	unreduced  bool
+	checkpoint string
+	json       bool
+	dir        string
+}
+
+func newExplore(std streams) *cobra.Command {
+	var f exploreFlags
+	cmd := &cobra.Command{
+		Use:   "explore",
+		Short: "visit every state of a small world, and prove that there is no other finding",
+		Long: `Explore visits every state that a modelled kernel can reach with a few sockets,
+breadth first to the end, and prints each distinct smallest finding once. When it
+finds nothing it prints a witness for each kind of step, so that an empty search
+cannot pass for a proof.
+
+The world is made of words, each of which adds to it; --without takes away.
+
+` + exploreWorldHelp() + `
+` + propertyHelp() + `
+` + exitCodes,
+		Example: `  checker explore
+  checker explore --kernel 6.18+first-bind-fix --world "v4 uid=2" --sockets 4 --property sound
+  checker explore --world "tcp6 mapped v6only reuseport listen" --sockets 3
+  checker explore --world mixed --sockets 4 --memory 8G --checkpoint mixed.state`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return exploreWorld(cmd, std, &f) },
+	}
+	addKernel(cmd, &f.kernel)
+	addProperties(cmd, &f.properties)
+	fs := cmd.Flags()
+	fs.StringVar(&f.world, "world", "v4", "the world, in words")
+	fs.StringSliceVar(&f.without, "without", nil, "take these parts out of the world, joined by commas")
+	fs.IntVar(&f.sockets, "sockets", 3, "sockets at one time, accepted children included")
+	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "states expanded at the same time")
+	fs.StringVar(&f.memory, "memory", "4G", "memory for states")
+	fs.BoolVar(&f.unreduced, "unreduced", false, "tell apart what is interchangeable")
+	fs.StringVar(&f.checkpoint, "checkpoint", "", "save to this file now and then, and go on from it if it is there")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
+	fs.StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
+	complete(cmd, "without", worldWords)
+	return cmd
+}
+
+func exploreWorldHelp() string {
+	var b strings.Builder
+	b.WriteString("Words of a world:\n")
+	names, docs := explore.Words()
+	for i, n := range names {
+		writeItem(&b, n, docs[i])
+	}
+	return b.String()
+}
+
+func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
+	profile, err := model.Parse(f.kernel)
+	if err != nil {
+		return err
+	}
+	world, err := explore.ParseWorld(f.world)
+	if err != nil {
+		return err
+	}
+	if err := world.Without(f.without...); err != nil {
+		return err
+	}
+	props, err := spec.TCP.Select(f.properties...)
+	if err != nil {
+		return err
+	}
+	memory, err := explore.ParseSize(f.memory)
+	if err != nil {
+		return fmt.Errorf("--memory: %w", err)
+	}
+	if f.workers < 1 || f.workers > 1024 {
+		return fmt.Errorf("--workers is %d: give a number from 1 to 1024", f.workers)
+	}
+	r := &reporter{std: std, json: f.json, dir: f.dir}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	r.meter = newMeter(std.errs, "states", 0)
+	x := &exploration{flags: f, report: r, judge: explore.NewJudge(profile, props), search: &explore.Search{
+		Kernel: profile, World: world, Sockets: f.sockets, Properties: props, Workers: f.workers, Memory: memory,
+		Unreduced: f.unreduced, Checkpoint: f.checkpoint, Progress: func(s explore.Stats) { r.meter.set(int(s.States)) },
+	}}
+	return x.run(cmd.Context())
+}
+
+// exploration is a search whose violations are shrunk and told.
+type exploration struct {
+	flags  *exploreFlags
+	report *reporter
+	judge  *explore.Judge
+	search *explore.Search
+}
+
+func (x *exploration) run(ctx context.Context) error {
+	kernels, err := reusecheck.ParseKernels(x.flags.kernel)
+	if err != nil {
+		return err
+	}
+	finder := &shrink.Finder{System: spec.TCP, Kernels: kernels,
+		Stack: func() (reusecheck.Stack, error) { return x.search.Kernel.New(), nil }}
+	outcome, err := x.search.Run(ctx, func(h *explore.History) error {
+		fails, err := x.judge.Failures(h)
+		for _, fail := range fails {
+			n, ferr := finder.Find(ctx, fail)
+			if ferr != nil || ctx.Err() != nil {
+				return ferr
+			}
+			if n != nil {
+				if err := x.report.add(found(n, x.flags.kernel, x.words())); err != nil {
+					return err
+				}
+			}
+		}
+		return err
+	})
+	x.report.meter.clear()
+	if err != nil {
+		return err
+	}
+	if err := x.close(outcome); err != nil {
+		return err
+	}
+	return x.report.ending(ctx)
+}
+
+// words are the command line that explores the same again.
+func (x *exploration) words() string {
+	f := x.flags
+	s := fmt.Sprintf("checker explore --kernel %s --world %q --sockets %d", f.kernel, f.world, f.sockets)
+	if len(f.without) > 0 {
+		s += " --without " + joined(f.without)
+	}
+	if len(f.properties) > 0 {
+		s += " --property " + joined(f.properties)
+	}
+	if f.unreduced {
+		s += " --unreduced"
+	}
+	return s
+}
+
+type exploreSummary struct {
+	Kernel  string `json:"kernel"`
+	World   string `json:"world"`
+	Sockets int    `json:"sockets"`
+	explore.Stats
+	Violations int64       `json:"violations"`
+	Findings   int         `json:"findings"`
+	Steps      []stepCount `json:"steps"`
+	Again      string      `json:"again"`
+}
+
+type stepCount struct {
+	Step   string `json:"step"`
+	Count  int64  `json:"count"`
+	Depth  int    `json:"depth"`
+	Trace  string `json:"trace"`
+	reason reusecheck.Reason
+}
+
+func (x *exploration) close(o *explore.Outcome) error {
+	f, std := x.flags, x.report.std
+	var steps []stepCount
+	for _, s := range o.Steps {
+		h := &explore.History{Trace: s.Trace}
+		if _, err := x.judge.Failures(h); err != nil {
+			return err
+		}
+		answer := "refused"
+		if s.Answer.Kind == reusecheck.OK {
+			answer = "ok"
+		}
+		steps = append(steps, stepCount{Step: s.Verb.String() + " " + answer, Count: s.Count, Depth: s.Depth, Trace: h.Trace.String(), reason: s.Reason})
+	}
+	if x.report.json {
+		return writeJSON(std.out, struct {
+			Summary exploreSummary `json:"summary"`
+		}{exploreSummary{f.kernel, f.world, f.sockets, o.Stats, o.Violations, x.report.n, steps, x.words()}})
+	}
+	if x.report.n == 0 {
+		fmt.Fprintf(std.out, "A witness for each kind of step:\n")
+		for _, s := range steps {
+			fmt.Fprintf(std.out, "\n%s, %d times: %s\n\n", s.Step, s.Count, s.reason)
+			indent(std.out, s.Trace)
+		}
+		fmt.Fprintln(std.out)
+	}
+	fmt.Fprintf(std.out, "%s on %s in %q with %s: %d states, %d transitions, depth %d\n", count(x.report.n, "finding"),
+		f.kernel, f.world, count(f.sockets, "socket"), o.States, o.Transitions, o.Depth)
+	for what, n := range o.Skipped {
+		fmt.Fprintf(std.out, "not judged: %d transitions to %s\n", n, what)
+	}
+	if o.Complete {
+		fmt.Fprintf(std.out, "complete: every reachable state was visited\n")
+	} else {
+		fmt.Fprintf(std.out, "not complete: every history of up to %s was covered; of %d states met beyond that the steps were not all performed, or not noted\n",
+			count(o.Covered, "step"), o.Uncovered)
+	}
+	fmt.Fprintf(std.out, "again: %s\n", x.words())
+	fmt.Fprintf(std.errs, "%.1f s, %.0f states/s, %.0f transitions/s with %s; %.1f bytes a state, %d symmetries, %d different sockets\n",
+		o.Seconds, float64(o.States)/max(o.Seconds, 1e-9), o.Rate(), count(f.workers, "worker"),
+		float64(o.Bytes)/float64(max(o.States, 1)), o.Symmetries, o.Kinds)
+	return nil
+}
