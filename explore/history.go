@@ -55,8 +55,14 @@ func (r *run) tell(found map[class]Candidate, yield func(*History) error) error 
 }
 
 func compareCandidates(a, b Candidate) int {
-	return cmp.Or(cmp.Compare(a.Depth, b.Depth), slices.Compare(a.words, b.words), cmp.Compare(a.act, b.act), cmp.Compare(a.slot, b.slot),
-		cmp.Compare(a.wrong, b.wrong))
+	states := 0
+	switch n := model.MaxSockets; {
+	case less(&a.state, &b.state, n):
+		states = -1
+	case less(&b.state, &a.state, n):
+		states = 1
+	}
+	return cmp.Or(cmp.Compare(a.Depth, b.Depth), states, cmp.Compare(a.act, b.act), cmp.Compare(a.slot, b.slot), cmp.Compare(a.wrong, b.wrong))
 }
 
 // history goes from the empty state to a candidate's by concrete steps: a stored
@@ -153,9 +159,7 @@ func (t *teller) last(c *Candidate) error {
 			slot = int(c.slot)
 		}
 	} else {
-		var st model.State
-		t.r.layout.read(t.step.kinds, c.words, &st)
-		a = t.step.kinds.of(st.Socks[c.slot]).acts[c.act]
+		a = t.step.kinds.of(c.state.Socks[c.slot]).acts[c.act]
 		slot = int(idx[c.slot])
 	}
 	create, op := a.at(rc.ID(slot))

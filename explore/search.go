@@ -86,7 +86,7 @@ type Candidate struct {
 	slot  uint8
 	act   uint16
 	fresh bool
-	words []uint64
+	state model.State // where it starts
 	wrong uint8
 }
 
@@ -205,7 +205,9 @@ func (s *Search) beginWith(e *engine) (*run, error) {
 	w := r.ws[0]
 	var st model.State
 	w.canon.of(&st)
-	w.put(&st, noRef)
+	if err := w.put(&st, noRef, 0); err != nil {
+		return nil, err
+	}
 	w.flushAll()
 	return r, nil
 }
@@ -219,6 +221,7 @@ func (r *run) open() (n int64) {
 		n += int64(sizes[i] - r.level[0][i])
 	}
 	r.stats.Frontier = n
+	r.store.nextLevel()
 	return n
 }
 

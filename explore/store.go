@@ -28,7 +28,9 @@ type shard struct {
 	chunks  [][]uint64
 	parents [][]ref
 	n       uint32
-	index   []slot // open addressing, a power of two
+	first   uint32   // of this level's states
+	keys    []uint64 // the contents of their parents
+	index   []slot   // open addressing, a power of two
 	dropped int64
 	_       [64]byte
 }
@@ -76,7 +78,14 @@ func (sh *shard) parent(at uint32) ref { return sh.parents[at>>chunkBits][at&(ch
 type batch struct {
 	hashes  []uint64
 	words   []uint64
-	parents []ref
+	parents []parent
+}
+
+// parent is the state that another was reached from, and its contents: of
+// several at one depth the least counts, whoever comes first.
+type parent struct {
+	at  ref
+	key uint64
 }
 
 const batchLen = 128
@@ -95,12 +104,13 @@ func (s *store) insert(i int, b *batch) (added int) {
 	return added
 }
 
-func (s *store) add(sh *shard, h uint64, words []uint64, parent ref) bool {
+func (s *store) add(sh *shard, h uint64, words []uint64, p parent) bool {
 	mask := uint64(len(sh.index) - 1)
 	tag := uint32(h >> 32)
 	i := h >> shardBits & mask
 	for ; sh.index[i].at != 0; i = (i + 1) & mask {
 		if sh.index[i].tag == tag && equal(sh.read(sh.index[i].at-1, s.width), words) {
+			sh.prefer(sh.index[i].at-1, p)
 			return false
 		}
 	}
@@ -114,8 +124,9 @@ func (s *store) add(sh *shard, h uint64, words []uint64, parent ref) bool {
 		sh.chunks = append(sh.chunks, make([]uint64, chunkLen*s.width))
 		sh.parents = append(sh.parents, make([]ref, chunkLen))
 	}
-	copy(sh.read0(at, s.width), words)
-	sh.parents[at>>chunkBits][at&(chunkLen-1)] = parent
+	copy(sh.read(at, s.width), words)
+	sh.parents[at>>chunkBits][at&(chunkLen-1)] = p.at
+	sh.keys = append(sh.keys, p.key)
 	sh.n++
 	sh.index[i] = slot{tag, at + 1}
 	if uint64(sh.n)*4 > uint64(len(sh.index))*3 {
@@ -124,7 +135,21 @@ func (s *store) add(sh *shard, h uint64, words []uint64, parent ref) bool {
 	return true
 }
 
-func (sh *shard) read0(at uint32, width int) []uint64 { return sh.read(at, width) }
+// prefer takes p as the parent of a state of this level if it comes before the
+// one that is noted.
+func (sh *shard) prefer(at uint32, p parent) {
+	if at >= sh.first && p.key < sh.keys[at-sh.first] {
+		sh.keys[at-sh.first] = p.key
+		sh.parents[at>>chunkBits][at&(chunkLen-1)] = p.at
+	}
+}
+
+// nextLevel begins a level: states that come now are its own.
+func (s *store) nextLevel() {
+	for i := range s.shards {
+		s.shards[i].first, s.shards[i].keys = s.shards[i].n, s.shards[i].keys[:0]
+	}
+}
 
 // grow counts memory, and closes the store when it comes to the limit.
 func (s *store) grow(n int64) {

@@ -35,7 +35,8 @@ type class struct {
 	path    rc.Path
 	reason  rc.Reason
 	reasons uint64
-	binder  int // action, or kind behind the actions
+	action  int    // of a fresh socket
+	binder  uint64 // word of the socket that was there
 	port    uint64
 }
 
@@ -61,14 +62,15 @@ func (w *worker) work(b block, chunks [][]uint64) error {
 		o := int(at&(chunkLen-1)) * width
 		w.run.layout.read(w.step.kinds, c[o:o+width], &w.state)
 		from := ref(at<<shardBits | b.shard)
+		key := contents(&w.state)
 		err := w.step.expand(&w.state, func(t *transition) error {
 			n++
-			w.note(t, from, c[o:o+width])
+			w.note(t, from)
 			if t.diverged || t.next == w.state {
 				return nil
 			}
 			w.canon.of(&t.next)
-			return w.put(&t.next, from)
+			return w.put(&t.next, from, key)
 		})
 		if err != nil {
 			return err
@@ -78,8 +80,9 @@ func (w *worker) work(b block, chunks [][]uint64) error {
 	return nil
 }
 
-// put sends a state on its way into the store.
-func (w *worker) put(st *model.State, from ref) error {
+// put sends a state on its way into the store. key is the contents of the state
+// that it comes from.
+func (w *worker) put(st *model.State, from ref, key uint64) error {
 	s := w.run.store
 	if len(w.words) == 0 {
 		w.words = make([]uint64, s.width)
@@ -91,11 +94,25 @@ func (w *worker) put(st *model.State, from ref) error {
 	b := &w.out[h&(shardCount-1)]
 	b.hashes = append(b.hashes, h)
 	b.words = append(b.words, w.words...)
-	b.parents = append(b.parents, from)
+	b.parents = append(b.parents, parent{from, key})
 	if len(b.hashes) == batchLen {
 		s.insert(int(h&(shardCount-1)), b)
 	}
 	return nil
+}
+
+// contents is a number that depends on a state alone, and not on the order in
+// which workers met what is in it.
+func contents(st *model.State) uint64 {
+	h := uint64(0)
+	for i := range st.Socks {
+		h = (h ^ st.Socks[i]) * 0xff51afd7ed558ccd
+		h = (h ^ h>>32 ^ st.Ends[i]) * 0xc4ceb9fe1a85ec53
+	}
+	for _, w := range st.Ports {
+		h = (h ^ h>>29 ^ w) * 0xff51afd7ed558ccd
+	}
+	return h ^ h>>31 ^ st.Order[0] ^ st.Order[1]
 }
 
 func (w *worker) flushAll() {
@@ -107,37 +124,67 @@ func (w *worker) flushAll() {
 }
 
 // note counts a transition, and remembers it if it is the first of its kind or
-// violates a property.
-func (w *worker) note(t *transition, from ref, words []uint64) {
-	m := &w.met[stepKind(t)]
-	if m.count++; m.count == 1 || from < m.at.from {
-		m.at = w.candidate(t, from, words, m.at.words)
+// violates a property. Of several the one from the least state is kept, so that
+// the number of workers changes nothing.
+func (w *worker) note(t *transition, from ref) {
+	k := stepKind(t)
+	m := &w.met[k]
+	if m.count++; w.run.kindsMet[k].count == 0 && (m.count == 1 || w.before(t, &m.at)) {
+		m.at = w.candidate(t, from)
 	}
 	if t.wrong == 0 {
 		return
 	}
 	w.wrong++
 	for bit := uint8(1); bit <= broken; bit <<= 1 {
-		if t.wrong&bit == 0 {
-			continue
+		if t.wrong&bit != 0 {
+			w.violation(t, from, bit)
 		}
-		c := class{wrong: bit, verb: t.op.Verb, path: t.res.Path}
-		c.binder = t.act.id
-		if !t.act.fresh {
-			c.binder = len(w.step.e.menu.fresh) + w.step.slots[t.slot].id
-		}
-		if bit == disagrees {
-			c.reason, c.reasons = t.res.Reason, t.reasons
-			c.port = w.state.Ports[w.portIndex(t)] & (1<<model.GhostShift - 1)
-		}
-		old, ok := w.found[c]
-		if !ok && len(w.found) >= maxClasses || ok && !lessWords(words, old.words) {
-			continue
-		}
-		n := w.candidate(t, from, words, old.words)
-		n.wrong = bit
-		w.found[c] = n
 	}
+}
+
+func (w *worker) violation(t *transition, from ref, bit uint8) {
+	c := class{wrong: bit, verb: t.op.Verb, path: t.res.Path, action: t.act.id}
+	if !t.act.fresh {
+		c.binder = w.step.slots[t.slot].word
+	}
+	if bit == disagrees {
+		c.reason, c.reasons = t.res.Reason, t.reasons
+		c.port = w.state.Ports[w.portIndex(t)] & (1<<model.GhostShift - 1)
+	}
+	if _, ok := w.run.classes[c]; ok {
+		return // an earlier level has one, and it is shorter
+	}
+	old, ok := w.found[c]
+	if !ok && len(w.found) >= maxClasses || ok && !w.before(t, &old) {
+		return
+	}
+	n := w.candidate(t, from)
+	n.wrong = bit
+	w.found[c] = n
+}
+
+// before reports whether a transition from the state at hand comes before c.
+func (w *worker) before(t *transition, c *Candidate) bool {
+	n := w.step.e.sockets
+	if less(&w.state, &c.state, n) {
+		return true
+	}
+	return !less(&c.state, &w.state, n) && w.actionIndex(t) < int(c.act)
+}
+
+// actionIndex is an action's place among those of its slot.
+func (w *worker) actionIndex(t *transition) int {
+	if t.act.fresh {
+		return t.act.id
+	}
+	acts := w.step.slots[t.slot].acts
+	for i := range acts {
+		if &acts[i] == t.act {
+			return i
+		}
+	}
+	return -1
 }
 
 func (w *worker) portIndex(t *transition) int {
@@ -153,28 +200,9 @@ func (w *worker) portIndex(t *transition) int {
 	return 0
 }
 
-func lessWords(a, b []uint64) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
-}
-
-func (w *worker) candidate(t *transition, from ref, words, buf []uint64) Candidate {
-	c := Candidate{Depth: w.run.stats.Covered + 1, from: from, slot: uint8(t.slot), fresh: t.act.fresh, words: append(buf[:0], words...)}
-	if t.act.fresh {
-		c.act = uint16(t.act.id)
-	} else {
-		acts := w.step.slots[t.slot].acts
-		for i := range acts {
-			if &acts[i] == t.act {
-				c.act = uint16(i)
-			}
-		}
-	}
-	return c
+func (w *worker) candidate(t *transition, from ref) Candidate {
+	return Candidate{Depth: w.run.stats.Covered + 1, from: from, slot: uint8(t.slot), fresh: t.act.fresh,
+		act: uint16(w.actionIndex(t)), state: w.state}
 }
 
 // merge hands over what a worker found in a level. What an earlier level found
@@ -184,7 +212,7 @@ func (w *worker) merge(r *run, found map[class]Candidate) {
 		if _, ok := r.classes[c]; ok {
 			continue
 		}
-		if old, ok := found[c]; !ok || lessWords(n.words, old.words) {
+		if old, ok := found[c]; !ok || compareCandidates(n, old) < 0 {
 			found[c] = n
 		}
 	}
@@ -194,11 +222,11 @@ func (w *worker) merge(r *run, found map[class]Candidate) {
 		if m.count == 0 {
 			continue
 		}
-		if g := &r.kindsMet[k]; g.count == 0 {
+		g := &r.kindsMet[k]
+		if g.count == 0 || g.at.Depth == m.at.Depth && m.at.Depth == r.stats.Covered+1 && compareCandidates(m.at, g.at) < 0 {
 			g.at = m.at
-			g.at.words = append([]uint64(nil), m.at.words...)
 		}
-		r.kindsMet[k].count += m.count
+		g.count += m.count
 		m.count = 0
 	}
 	r.violations += w.wrong
