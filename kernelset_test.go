@@ -50,6 +50,7 @@ func TestASetOfKernelsIncludes(t *testing.T) {
 		{"6.18-some-change", "6.18-some-change", "6.18.44", true},
 		{"6.18-some-change", "6.18", "6.18.44", false},
 		{"6.18.44+a_1.2-b", "6.18.44+a_1.2-b", "", true},
+		{"6+x", "6+x", "", true},
 		{"all,6.18+first-bind-fix", "6.18+first-bind-fix", "", true},
 		{"all,6.18+first-bind-fix", "5.4", "", true},
 

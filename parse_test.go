@@ -209,7 +209,7 @@ func TestIDsCountTheDefinitions(t *testing.T) {
 func TestTheNearestWordIsSuggestedOnlyWhenItIsNear(t *testing.T) {
 	words := []string{"bind", "listen", "connect", "set", "ok", "on", "off"}
 	for word, want := range map[string]string{
-		"bnid": "bind", "bid": "bind", "BIND": "bind", "binds": "bind", "liten": "listen", "conect": "connect", "lsiten": "listen",
+		"bnid": "bind", "bid": "bind", "BIND": "bind", "binds": "bind", "sett": "set", "liten": "listen", "conect": "connect", "lsiten": "listen",
 		"xyzzy": "", "a": "", "": "", "bind": "", "ok": "on", "of": "off", "OK": "ok", "binding-much-longer": "",
 		strings.Repeat("b", 1000): "",
 	} {

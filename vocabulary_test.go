@@ -111,3 +111,24 @@ func TestTheKeyOfACacheCountsWhileFastReusePortIsPositive(t *testing.T) {
 		t.Errorf("the key is kept: %+v", got)
 	}
 }
+
+func TestASocketWithAPortIsAnOwner(t *testing.T) {
+	s := Socket{Local: netip.MustParseAddrPort("127.0.0.1:0")}
+	if s.Owner() {
+		t.Error("a socket without a port is an owner")
+	}
+	if s.Local = netip.MustParseAddrPort("127.0.0.1:1"); !s.Owner() {
+		t.Error("a socket with a port is no owner")
+	}
+}
+
+func TestAValueWithoutANameIsPrintedAsANumber(t *testing.T) {
+	for want, got := range map[string]string{
+		"time-wait": TimeWait.String(), "state(4)": (TimeWait + 1).String(), "scan": PathScan.String(), "path(4)": (PathScan + 1).String(),
+		"d2": Dev2.String(), "device(4)": (Dev2 + 1).String(), "udp6": UDP6.String(), "family(5)": (UDP6 + 1).String(), "family(0)": Family(0).String(),
+	} {
+		if got != want {
+			t.Errorf("printed %q, not %q", got, want)
+		}
+	}
+}
