@@ -14,25 +14,26 @@
 // "Simpler" is one total order on traces, [Compare], read from the most to the
 // least important:
 //
-//  1. fewer steps (socket and netns lines are not counted here);
-//  2. fewer sockets and namespaces, accepted children included;
-//  3. fewer attributes given: options, uid, dev, netns and range of socket
-//     lines, the ports header, sysctls;
-//  4. fewer IPv6 sockets;
-//  5. simpler verbs: bind, listen, connect, close, set, inherit, shutdown,
+//  1. fewer settings of the namespace: the ports header, sysctls;
+//  2. fewer steps (socket and netns lines are not counted here);
+//  3. fewer sockets and namespaces, accepted children included;
+//  4. fewer attributes on socket lines: options, uid, dev, netns and range;
+//  5. fewer IPv6 sockets;
+//  6. simpler verbs: bind, listen, connect, close, set, inherit, shutdown,
 //     disconnect, timewait, expire, send, exit;
-//  6. simpler attributes: reuseaddr, reuseport, v6only, no-port, transparent,
+//  7. simpler attributes: reuseaddr, reuseport, v6only, no-port, transparent,
 //     uid, dev, netns, range;
-//  7. simpler addresses: 127.0.0.1, 127.0.0.2, 0.0.0.0, ::1, fd00::1, ::, then
+//  8. simpler addresses: 127.0.0.1, 127.0.0.2, 0.0.0.0, ::1, fd00::1, ::, then
 //     the v4-mapped forms of the first three, then any other;
-//  8. lower ports: 40000, 40001, 40002, the automatic port 0, then any other;
-//  9. lower users: 0, 1001, 1002, then any other;
-//  10. simpler devices: none, d1, d2, lo;
-//  11. at last, step by step: the steps of a before those of b, and the rules
+//  9. lower ports: 40000, 40001, 40002, the automatic port 0, then any other
+//     (an inherit's port that is the listener's own before all);
+//  10. lower users: 0, 1001, 1002, then any other;
+//  11. simpler devices: none, d1, d2, lo;
+//  12. at last, step by step: the steps of a before those of b, and the rules
 //     above on each step and each socket line in turn.
 //
-// Points 4 to 10 count over the whole trace (the sum of the ranks), so that
-// they do not depend on the order of the steps; point 11 fixes that order.
+// Points 5 to 11 count over the whole trace (the sum of the ranks), so that
+// they do not depend on the order of the steps; point 12 fixes that order.
 //
 // A canonical trace creates its sockets first, in the order in which the steps
 // use them, and names them a, b, c in that order.

@@ -66,7 +66,44 @@ func config(d *draft) iter.Seq[draft] {
 				return
 			}
 		}
+		for _, v := range []rc.Verb{rc.VBind, rc.VListen, rc.VConnect} {
+			for _, wild := range []bool{true, false} {
+				if !yield(d.explicit(v, wild)) {
+					return
+				}
+			}
+		}
 	}
+}
+
+// explicit names the ports that the steps take from the namespace's range:
+// those of binds, of listens too, or of connects too. It needs no range then.
+func (d *draft) explicit(upTo rc.Verb, wild bool) draft {
+	c := d.without(func(int, *rc.Op) bool { return true })
+	fam, bound := d.families(), make([]bool, d.maxID()+1)
+	port := max(d.ports.Lo, 1)
+	c.ports = rc.PortRange{}
+	for _, op := range d.ops {
+		if op.Verb == rc.VBind && op.Addr.Port() == 0 {
+			op.Addr = withPort(op.Addr, port)
+		}
+		if rank(verbs, op.Verb) <= rank(verbs, upTo) && (op.Verb == rc.VListen || op.Verb == rc.VConnect) && !bound[op.Sock] {
+			a := simplest(fam[op.Sock])
+			if wild {
+				a = rc.Canonical(fam[op.Sock], netip.Addr{})
+			}
+			c.ops = append(c.ops, rc.Bind(op.Sock, netip.AddrPortFrom(a, port)))
+			bound[op.Sock] = true
+		}
+		switch op.Verb {
+		case rc.VBind:
+			bound[op.Sock] = true
+		case rc.VInherit:
+			bound[op.Child] = true
+		}
+		c.ops = append(c.ops, op)
+	}
+	return c
 }
 
 // everywhere takes one attribute or one kind of value away from all steps.

@@ -16,9 +16,10 @@ func Compare(a, b *rc.Trace) int {
 	return compare(&x, &y)
 }
 
-// Points 1 to 10 of the order, as indices of weight.
+// Points 1 to 11 of the order, as indices of weight.
 const (
-	wSteps = iota
+	wSettings = iota
+	wSteps
 	wSockets
 	wAttrs
 	wSix
@@ -35,12 +36,11 @@ type weight [weights]int
 
 func (d *draft) weigh() {
 	w := weight{}
-	w.portRange(d.ports)
-	for _, s := range d.sysctl {
-		w.attr(kindConfig)
-		// A lower value is simpler; its text is compared last.
-		w[wKinds] += min(len(s.Name)+len(s.Value), 64)
+	if d.ports != (rc.PortRange{}) {
+		w[wSettings]++
+		w[wPorts] += rank(ranges, d.ports)
 	}
+	w[wSettings] += len(d.sysctl)
 	for i := range d.ops {
 		w.op(&d.ops[i])
 	}
@@ -48,13 +48,6 @@ func (d *draft) weigh() {
 }
 
 func (w *weight) attr(kind int) { w[wAttrs]++; w[wKinds] += kind }
-
-func (w *weight) portRange(r rc.PortRange) {
-	if r != (rc.PortRange{}) {
-		w.attr(kindRange)
-		w[wPorts] += rank(ranges, r)
-	}
-}
 
 func (w *weight) op(op *rc.Op) {
 	if _, ok := op.Defines(); ok {
@@ -120,7 +113,10 @@ func (w *weight) socket(op *rc.Op) {
 	if op.HasNet {
 		w.attr(kindNet)
 	}
-	w.portRange(op.Range)
+	if op.Range != (rc.PortRange{}) {
+		w.attr(kindRange)
+		w[wPorts] += rank(ranges, op.Range)
+	}
 }
 
 // compare is Compare on weighed drafts.

@@ -15,7 +15,7 @@ import (
 	"github.com/reusecheck/reusecheck/shrink"
 )
 
-var seeds = flag.Int("seeds", 60, "how many failing histories the canonical minima are measured over")
+var seeds = flag.Int("seeds", 24, "how many failing histories the canonical minima are measured over")
 
 // failing is a random history that the toy gets wrong.
 func failing(seed uint64, without ...rc.Verb) *rc.Trace {
@@ -86,7 +86,7 @@ func TestTheResultFailsIsNoLessSimpleAndShrinksToItself(t *testing.T) {
 }
 
 func TestTheSameRunGivesTheSameResultAndReport(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(2) {
 		in := failing(seed)
 		a, ra := shrink.Run(in, diverges, shrink.Options{})
 		b, rb := shrink.Run(in, diverges, shrink.Options{})
@@ -103,7 +103,7 @@ func TestTheSameRunGivesTheSameResultAndReport(t *testing.T) {
 // whether a step, a socket or an attribute can be left out or a value replaced
 // by an earlier one.
 func TestTheResultIsOneMinimal(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		got, _ := shrink.Run(failing(seed), diverges, shrink.Options{})
 		smaller(got, func(c *rc.Trace) {
 			if c.Validate() == nil && diverges(c) {

@@ -46,7 +46,6 @@ const (
 	kindDev
 	kindNet
 	kindRange
-	kindConfig
 )
 
 func optKinds(o rc.Opt) (count, sum int) {

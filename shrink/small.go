@@ -12,17 +12,23 @@ import (
 // listed, which no number of moves away from one of them can replace.
 type grammar struct {
 	verbs []rc.Verb
-	last  rc.Verb
+	last  rc.Verb // of the last step, 0 for any
 	addrs []netip.Addr
 	lines [][]rc.Op // socket lines, by the number of attributes given
 	sets  []rc.Op   // set steps, of socket 0
-	attrs int
-	spare int // how many more traces may be made
+	uids  []uint32
+	devs  []rc.Dev
+	udp   bool
+	// inherited are the ports of inherits, 0 for the listener's.
+	inherited []uint16
+	attrs     int
+	spare     int // how many more traces may be made
 }
 
 // small tries every trace of the best one's small world that is simpler, the
 // simplest first, size by size, as long as the sizes are within the bound on
-// pairs. It reports whether one failed.
+// pairs. Then it tries shorter ones of binds only, of both families, with their
+// wildcards and all reuse options. It reports whether one failed.
 func (r *run) small() bool {
 	if r.opts.MaxPairs < 0 || !r.hoist || r.over() {
 		return false
@@ -32,10 +38,18 @@ func (r *run) small() bool {
 	if !ok {
 		return false
 	}
-	top := r.best.w
-	for steps := 1; steps <= top[wSteps]; steps++ {
+	if r.list(g, r.best.w[wSteps]) {
+		return true
+	}
+	g.enrich()
+	g.spare = r.opts.MaxPairs / 2
+	return r.list(g, r.best.w[wSteps]-1)
+}
+
+func (r *run) list(g grammar, most int) (found bool) {
+	for steps := 1; steps <= most; steps++ {
 		for sockets := 1; sockets <= steps; sockets++ {
-			if steps == top[wSteps] && sockets > top[wSockets] {
+			if steps == r.best.w[wSteps] && sockets > r.best.w[wSockets] {
 				return false
 			}
 			frames := g.frames(steps, sockets)
@@ -95,13 +109,16 @@ func (r *run) world() (g grammar, ok bool) {
 		op := &d.ops[i]
 		switch {
 		case op.Verb == rc.VNetns || op.Verb == rc.VSend || op.Verb == rc.VExit, op.HasNet, op.Range.Size() > 0,
-			hasAddr(op) && portRank(op, op.Addr.Port()) > 0:
+			hasAddr(op) && op.Addr.Port() != ports[0] && !(op.Verb == rc.VInherit && op.Addr.Port() == 0):
 			return g, false
 		case op.Verb == rc.VSocket:
 			six, four = six || op.Family.Is6(), four || !op.Family.Is6()
 			continue
 		case hasAddr(op) && !slices.Contains(g.addrs, op.Addr.Addr()):
 			g.addrs = append(g.addrs, op.Addr.Addr())
+		}
+		if op.Verb == rc.VInherit && !slices.Contains(g.inherited, op.Addr.Port()) {
+			g.inherited = append(g.inherited, op.Addr.Port())
 		}
 		if !slices.Contains(g.verbs, op.Verb) {
 			g.verbs = append(g.verbs, op.Verb)
@@ -112,13 +129,9 @@ func (r *run) world() (g grammar, ok bool) {
 	ds := devs[:min(len(devs), distinct(d, func(op *rc.Op) rc.Dev { return op.Dev }))]
 	g.attrs = d.w[wAttrs] + 1
 	g.spare = r.opts.MaxPairs
-	for _, f := range []rc.Family{d.ops[0].Family, otherFamily(d.ops[0].Family)} {
-		if f.Is6() && !six || !f.Is6() && !four {
-			continue
-		}
-		g.addLines(f, opts, uids, ds)
-	}
-	g.addSets(opts, uids, ds)
+	g.uids, g.devs, g.udp = uids, ds, d.ops[0].Family.IsUDP()
+	g.addLines(six, four, opts)
+	g.addSets(opts)
 	return g, true
 }
 
@@ -133,37 +146,63 @@ func distinct[T comparable](d *draft, of func(*rc.Op) T) int {
 	return len(list)
 }
 
-func (g *grammar) addLines(f rc.Family, used rc.Opt, uids []uint32, ds []rc.Dev) {
-	for o := rc.Opt(0); o <= used; o++ {
-		if !used.Has(o) || o.Has(rc.V6Only) && !f.Is6() {
+// enrich makes the small world one of binds in which families mix.
+func (g *grammar) enrich() {
+	mapped := slices.ContainsFunc(g.addrs, netip.Addr.Is4In6)
+	g.addrs = []netip.Addr{one4, any4, one6, any6}
+	if mapped {
+		g.addrs = append(g.addrs, addrs[6], addrs[8])
+	}
+	g.verbs, g.last = []rc.Verb{rc.VBind}, rc.VBind
+	g.addLines(true, true, rc.ReuseAddr|rc.ReusePort|rc.V6Only)
+}
+
+// addLines makes the socket lines of the families, with any of the options.
+func (g *grammar) addLines(six, four bool, used rc.Opt) {
+	g.lines = nil
+	fs := []rc.Family{rc.TCP4, rc.TCP6}
+	if g.udp {
+		fs = []rc.Family{rc.UDP4, rc.UDP6}
+	}
+	for _, f := range fs {
+		if f.Is6() && !six || !f.Is6() && !four {
 			continue
 		}
-		for _, uid := range uids {
-			for _, dev := range ds {
-				op := rc.NewSocket(0, f, o)
-				op.UID, op.Dev = uid, dev
-				var w weight
-				w.socket(&op)
-				for len(g.lines) <= w[wAttrs] {
-					g.lines = append(g.lines, nil)
+		for o := rc.Opt(0); o <= used; o++ {
+			if !used.Has(o) || o.Has(rc.V6Only) && !f.Is6() {
+				continue
+			}
+			for _, uid := range g.uids {
+				for _, dev := range g.devs {
+					op := rc.NewSocket(0, f, o)
+					op.UID, op.Dev = uid, dev
+					g.addLine(op)
 				}
-				g.lines[w[wAttrs]] = append(g.lines[w[wAttrs]], op)
 			}
 		}
 	}
 }
 
-func (g *grammar) addSets(used rc.Opt, uids []uint32, ds []rc.Dev) {
+func (g *grammar) addLine(op rc.Op) {
+	var w weight
+	w.socket(&op)
+	for len(g.lines) <= w[wAttrs] {
+		g.lines = append(g.lines, nil)
+	}
+	g.lines[w[wAttrs]] = append(g.lines[w[wAttrs]], op)
+}
+
+func (g *grammar) addSets(used rc.Opt) {
 	for _, o := range options[:2] {
 		if used.Has(o) {
 			g.sets = append(g.sets, rc.SetOption(0, o, false))
 		}
 	}
-	for _, uid := range uids[1:] {
+	for _, uid := range g.uids[1:] {
 		g.sets = append(g.sets, rc.SetOwner(0, uid))
 	}
-	for _, dev := range ds {
-		if len(ds) > 1 {
+	for _, dev := range g.devs {
+		if len(g.devs) > 1 {
 			g.sets = append(g.sets, rc.SetDevice(0, dev))
 		}
 	}
@@ -211,7 +250,7 @@ func (b *builder) extend(emit func([]rc.Op)) {
 		return
 	}
 	for _, v := range b.g.verbs {
-		if left > 1 || v == b.g.last {
+		if left > 1 || b.g.last == 0 || v == b.g.last {
 			b.verb(v, emit)
 		}
 	}
@@ -233,8 +272,10 @@ func (b *builder) verb(v rc.Verb, emit func([]rc.Op)) {
 			}
 		case rc.VInherit:
 			for _, a := range b.g.addrs {
-				if !fresh && b.lines+b.children < b.sockets {
-					b.with(rc.Inherit(id, rc.ID(b.lines+b.children), netip.AddrPortFrom(a, 0)), false, emit)
+				for _, p := range b.g.inherited {
+					if !fresh && b.lines+b.children < b.sockets {
+						b.with(rc.Inherit(id, rc.ID(b.lines+b.children), netip.AddrPortFrom(a, p)), false, emit)
+					}
 				}
 			}
 		case rc.VSet:
