@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/reusecheck/reusecheck"
@@ -28,7 +29,7 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	}
 	s.connected, s.other = true, -1
 	if local != peer { // else the socket is connected to itself
-		if _, s.other, err = r.accept(); err != nil {
+		if _, s.other, err = r.accept(local); err != nil {
 			return reusecheck.Answer{}, err
 		}
 	}
@@ -71,7 +72,7 @@ func (r *runner) open(fd int, sa unix.Sockaddr) error {
 // poll waits for one of the descriptors, at most for the time given.
 func poll(fds []unix.PollFd, wait time.Duration) (int, error) {
 	for {
-		n, err := unix.Poll(fds, int(wait.Milliseconds())+1)
+		n, err := unix.Poll(fds, int(max(wait, 0).Milliseconds())+1)
 		if err != unix.EINTR {
 			return n, err
 		}
@@ -85,9 +86,9 @@ func (r *runner) stuck(what, why string, args ...any) error {
 	return &reusecheck.Unsupported{What: what, Why: fmt.Sprintf(why, args...)}
 }
 
-// accept takes the one connection that waits, from whichever listener has it,
-// as that listener's user.
-func (r *runner) accept() (by *socket, fd int, err error) {
+// accept takes the connection from one end, from whichever listener has it, as
+// that listener's user.
+func (r *runner) accept(end netip.AddrPort) (by *socket, fd int, err error) {
 	var listeners []*socket
 	var fds []unix.PollFd
 	for _, s := range r.socks {
@@ -97,25 +98,41 @@ func (r *runner) accept() (by *socket, fd int, err error) {
 		}
 	}
 	wait := min(r.options.wait(), answerWait)
-	if _, err := poll(fds, wait); err != nil {
-		return nil, -1, fmt.Errorf("poll the listeners: %w", err)
-	}
-	for i := range fds {
-		if fds[i].Revents&unix.POLLIN == 0 {
-			continue
+	for until := time.Now().Add(wait); ; {
+		if _, err := poll(fds, time.Until(until)); err != nil {
+			return nil, -1, fmt.Errorf("poll the listeners: %w", err)
 		}
-		s := listeners[i]
-		err := r.asUser(s.uid, func() error {
-			fd, _, err = unix.Accept4(s.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-			return err
-		})
-		if err != nil {
-			return nil, -1, ofSocketCall("accept", err)
+		for i := range fds {
+			if fds[i].Revents&unix.POLLIN == 0 {
+				continue
+			}
+			fd, from, err := r.acceptFrom(listeners[i])
+			if err != nil {
+				return nil, -1, ofSocketCall("accept", err)
+			}
+			if from == bare(end) {
+				return listeners[i], fd, nil
+			}
+			abort(fd) // of a connection that its client gave up
 		}
-		return s, fd, nil
+		if time.Now().After(until) {
+			return nil, -1, r.stuck("a connection that nobody takes", "none of %d listeners had it within %s", len(fds), wait)
+		}
 	}
-	return nil, -1, r.stuck("a connection that nobody takes", "none of %d listeners had it within %s", len(fds), wait)
 }
+
+// acceptFrom takes a connection from one listener.
+func (r *runner) acceptFrom(l *socket) (fd int, from netip.AddrPort, err error) {
+	var sa unix.Sockaddr
+	err = r.asUser(l.uid, func() (err error) {
+		fd, sa, err = unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return err
+	})
+	return fd, bare(addrPort(sa)), err
+}
+
+// bare gives both ends of a connection the same form, whatever their families.
+func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
 // shutdown shuts a socket down for reading and writing: a listener stops
 // listening, a connection ends at both ends.

@@ -38,7 +38,11 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		if err != nil {
 			return answer(err)
 		}
-		by, fd, err := r.accept()
+		from, err := localAddr(client)
+		if err != nil {
+			return reusecheck.Answer{}, err
+		}
+		by, fd, err := r.accept(from)
 		if err != nil {
 			abort(client)
 			return reusecheck.Answer{}, err

@@ -146,8 +146,11 @@ func (r *runner) Reset(cfg reusecheck.Config) error {
 	if r.auto.Size() == 0 {
 		r.auto = reusecheck.DefaultPorts
 	}
-	if !r.dirty && r.ns.configure(cfg) == nil {
-		return nil
+	if !r.dirty {
+		err := r.ns.configure(cfg)
+		if u := new(reusecheck.Unsupported); err == nil || errors.As(err, &u) {
+			return err
+		}
 	}
 	if err := r.renew(); err != nil {
 		return fmt.Errorf("a fresh network namespace: %w", err)
@@ -184,7 +187,8 @@ func (r *runner) drop() error {
 // trace held a plain dual-stack socket, which every owner would refuse, can be
 // bound to the wildcard.
 func (r *runner) empty() (bool, error) {
-	for end := time.Now().Add(r.options.wait()); ; pause() {
+	const patience = 50 * time.Millisecond // a fresh namespace takes no longer
+	for end := time.Now().Add(min(r.options.wait(), patience)); ; pause() {
 		n, err := r.ns.counted()
 		if err != nil {
 			return false, err
