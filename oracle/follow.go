@@ -97,7 +97,7 @@ func (t *TCP) bound(m *member, to netip.AddrPort, picked uint16) {
 	addr := reusecheck.Canonical(m.Family, to.Addr())
 	m.AddrLocked = m.AddrLocked || !addr.IsUnspecified()
 	m.PortLocked = to.Port() != 0
-	m.ByConnect, m.vague = false, false
+	m.vague = false
 	if addr.Is6() && !addr.Is4In6() && !addr.IsUnspecified() {
 		m.Opts |= reusecheck.V6Only
 	}
@@ -233,13 +233,7 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 // inherited: the child is the named listener's. When another listener took the
 // connection, nobody can tell what became of it.
 func (t *TCP) inherited(l *member, op reusecheck.Op, got reusecheck.Answer) {
-	vague := got.Kind == reusecheck.Received && got.Who != op.Sock
-	switch {
-	case vague:
-		if l = t.find(got.Who); l == nil {
-			return
-		}
-	case got.Kind != reusecheck.OK && got.Kind != reusecheck.Received:
+	if got.Kind != reusecheck.OK && got.Kind != reusecheck.Received {
 		return
 	}
 	number := op.Addr.Port()
@@ -247,7 +241,8 @@ func (t *TCP) inherited(l *member, op reusecheck.Op, got reusecheck.Answer) {
 		number = l.Local.Port()
 	}
 	from := l.Socket
-	t.accept(&from, op.Child, netip.AddrPortFrom(op.Addr.Addr(), number)).vague = vague
+	child := t.accept(&from, op.Child, netip.AddrPortFrom(op.Addr.Addr(), number))
+	child.vague = got.Kind == reusecheck.Received && got.Who != op.Sock
 }
 
 // released: a socket that is closed, or closes by itself, keeps its port only if
