@@ -56,7 +56,7 @@ func (h *history) Intn(n int) int {
 
 func (h *history) act(v reusecheck.Verb) {
 	if h.over {
-		h.t.Skip("the history is over")
+		return // not a skip: with nothing but skips rapid gives up on the history
 	}
 	op, ok := h.gen.Of(v, h, h.m.Live())
 	if !ok {
