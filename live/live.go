@@ -11,7 +11,8 @@
 //   - lo is up; 127.0.0.0/8, ::1, fd00::1 and fd00::2 are its addresses. The veth
 //     ends d1 and d2 exist and are down: a socket can be bound to them, and a
 //     connection through them is ENETUNREACH at once.
-//   - a connection arrives on lo. A listener bound to d1 or d2 gets none.
+//   - a connection arrives on lo. A listener bound to d1 or d2 gets none, also
+//     when it would be redirected to it.
 //   - tcp_tw_reuse is 0 unless the trace sets it, so that an automatic port
 //     does not depend on how many seconds ago a TIME_WAIT entry was made.
 //   - an inherited connection comes from 127.64.0.0/10 or fd00::c1, from a
@@ -20,8 +21,14 @@
 //   - an inherit at another port than the listener's is a BPF sk_lookup program
 //     that hands the connection to the listener.
 //
-// Where the machine cannot do a step, the error is a [reusecheck.Unsupported];
-// where it cannot run the package at all, Open's error is an [Unavailable].
+//   - a member of a reuseport group, which the kernel picks by a hash, is met by
+//     connecting again from another port until it is the one named. Any other
+//     listener that takes the connection is the answer, and it is reset.
+//
+// Where the machine cannot do a step, the error is a [reusecheck.Unsupported]
+// with the name of what is missing; so it is where the kernel leaves a step in
+// the middle (a SYN sent nowhere), which ends the trace but not the run. Where
+// the package cannot run at all, Open's error is an [Unavailable].
 package live
 
 import (
@@ -34,7 +41,8 @@ type Options struct {
 	// UserNamespace asks for the way that needs no privileges even where the
 	// process has them.
 	UserNamespace bool
-	// Wait bounds every wait for the kernel; zero is DefaultWait.
+	// Wait bounds every wait for the kernel; zero is DefaultWait. A
+	// connection's part of it is 0.7 s at most: less than a lost SYN takes.
 	Wait time.Duration
 }
 
