@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/repro"
 )
 
@@ -22,6 +23,12 @@ var goldens = []struct{ trace, format string }{
 	{"timewait", "c"},
 	{"udp-delivery", "c"},
 	{"cost-reuseport-alternate", "bench"},
+	{"strict-cache-overlap", "packetdrill"},
+	{"reuse-listen-deferred", "packetdrill"},
+	{"strict-cache-device", "syz"},
+	{"two-connections", "syz"},
+	{"first-bind", "kunit"},
+	{"strict-cache-overlap", "kunit"},
 	{"strict-cache-device", "selftest"},
 	{"udp-delivery", "selftest"},
 	{"strict-cache-device", "python"},
@@ -80,6 +87,10 @@ func infoOf(t *testing.T, trace string) repro.Info {
 	case "strict-cache-overlap":
 		info.Finding = "a reuseport-only socket binds over an owner that has reuseaddr only"
 		info.Control = read(t, "testdata/strict-cache-control.trace")
+	case "first-bind":
+		// What a bucket holds that knows its first owner.
+		info.Finding = "the first bind leaves the cache weaker than its owner allows"
+		info.Caches = []reusecheck.Cache{{}, {}, {Exists: true, FastReuse: 1}, {}, {Exists: true, FastReusePort: reusecheck.FastAny}}
 	case "strict-cache-device", "strict-cache-v6only":
 		info.Control = read(t, "testdata/"+trace+"-control.trace")
 	}

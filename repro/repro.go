@@ -47,6 +47,9 @@ func init() {
 		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
 		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", ".c", generateSelftest},
 		{"bench", "a C program that times the trace's binds over and over, for findings about cost", "-bench.c", generateBench},
+		{"packetdrill", "a packetdrill script, for traces with one IPv4 address and port", ".pkt", generatePacketdrill},
+		{"syz", "a program for syzkaller's tools", ".syz", generateSyz},
+		{"kunit", "a KUnit case that binds inside the kernel and looks at the bind bucket", "_test.c", generateKUnit},
 	}
 }
 
