@@ -3,6 +3,7 @@ package shrink_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -204,6 +205,66 @@ func TestEachPredicateHasItsKnownMinimum(t *testing.T) {
 				system timewait
 				netns a
 				exit a`,
+		},
+		{
+			name: "independent steps stand in the order of their sockets",
+			fails: func(t *rc.Trace) bool {
+				bound, listens := map[rc.ID]bool{}, false
+				for i := range t.Steps {
+					switch op := &t.Steps[i].Op; op.Verb {
+					case rc.VBind:
+						bound[op.Sock] = true
+					case rc.VListen:
+						listens = listens || bound[op.Sock]
+					}
+				}
+				return listens && len(bound) == 2
+			},
+			start: `
+				socket x tcp4
+				socket y tcp4
+				bind x 127.0.0.1:40000
+				bind y 127.0.0.1:40000
+				listen y`,
+			want: `
+				socket a tcp4
+				socket b tcp4
+				bind a 127.0.0.1:40000
+				listen a
+				bind b 127.0.0.1:40000`,
+		},
+		{
+			name: "of two steps on one address only one keeps it",
+			fails: func(t *rc.Trace) bool {
+				return inOrder(rc.VBind, rc.VBind)(t) &&
+					has(func(op *rc.Op) bool { return op.Addr.Addr() == netip.MustParseAddr("127.0.0.2") })(t)
+			},
+			start: `
+				socket x tcp4
+				bind x 127.0.0.2:40000
+				bind x 127.0.0.2:40000`,
+			want: `
+				socket a tcp4
+				bind a 127.0.0.1:40000
+				bind a 127.0.0.2:40000`,
+		},
+		{
+			name:  "a trace three changes away is found by listing all small ones",
+			fails: func(t *rc.Trace) bool { return diverges(t) && inOrder(rc.VSet)(t) },
+			start: `
+				socket a tcp4 reuseaddr
+				socket b tcp4 reuseaddr reuseport
+				socket c tcp4 reuseaddr reuseport
+				bind a 127.0.0.1:40000
+				bind b 127.0.0.1:40000
+				set a reuseaddr=off
+				bind c 127.0.0.1:40000`,
+			want: `
+				socket a tcp4 reuseport
+				socket b tcp4 reuseport
+				bind a 127.0.0.1:40000
+				set a reuseport=off
+				bind b 127.0.0.1:40000`,
 		},
 		{
 			name: "three sockets of three kinds on one address",
