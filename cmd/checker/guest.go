@@ -34,7 +34,9 @@ func (g *guestFlags) addTo(cmd *cobra.Command) {
 
 // guestMain runs the command line that the host gave, when this is the guest.
 func guestMain(args []string, out io.Writer) int {
-	return run(context.Background(), args, streams{strings.NewReader(""), out, os.Stderr})
+	// The guest's standard error is the console that the host reads lines from:
+	// nothing may take it for a person's terminal and draw on it.
+	return run(context.Background(), args, streams{strings.NewReader(""), out, struct{ io.Writer }{os.Stderr}})
 }
 
 // boot runs a command line in the guest. Every object that it prints goes to
