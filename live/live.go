@@ -11,13 +11,18 @@
 //   - lo is up; 127.0.0.0/8, ::1, fd00::1 and fd00::2 are its addresses. The veth
 //     ends d1 and d2 exist and are down: a socket can be bound to them, and a
 //     connection through them is ENETUNREACH at once.
+//
 //   - a connection arrives on lo. A listener bound to d1 or d2 gets none, also
 //     when it would be redirected to it.
+//
 //   - tcp_tw_reuse is 0 unless the trace sets it, so that an automatic port
 //     does not depend on how many seconds ago a TIME_WAIT entry was made.
+//
 //   - an inherited connection comes from 127.64.0.0/10 or fd00::c1, from a
 //     port below 1024 that the trace has not named.
+//
 //   - expire is the destroy request of sock_diag (what ss -K does).
+//
 //   - an inherit at another port than the listener's is a BPF sk_lookup program
 //     that hands the connection to the listener.
 //
