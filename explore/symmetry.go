@@ -222,7 +222,15 @@ func (t *swapTest) sameAt(r *model.Renaming, st *model.State) bool {
 	err := t.x.expand(st, func(tr *transition) error {
 		q := requestOf(tr)
 		a := answerOf(tr)
-		q.uid, q.toUID, q.dev, q.toDev = t.uid(r, q.uid), t.uid(r, q.toUID), rc.Dev(r.Dev[q.dev]), rc.Dev(r.Dev[q.toDev])
+		if q.fresh {
+			q.uid, q.dev = t.uid(r, q.uid), rc.Dev(r.Dev[q.dev])
+		}
+		switch q.field {
+		case rc.SetUID:
+			q.toUID = t.uid(r, q.toUID)
+		case rc.SetDev:
+			q.toDev = rc.Dev(r.Dev[q.toDev])
+		}
 		q.addr = t.addr(r, q.addr)
 		a.next = renameState(r, &a.next)
 		t.want[q] = a
