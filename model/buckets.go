@@ -195,12 +195,11 @@ func (t *TCP) allByConnect(p int32) bool {
 	return true
 }
 
-// moveTo changes the local address of a socket that may hold a port.
+// moveTo changes the local address of a socket that may hold a port. The socket
+// leaves its address bucket and joins one anew, even for the same address: a
+// bucket that it was alone in loses its pair (seen on 6.18).
 func (t *TCP) moveTo(i int32, a addr) {
 	s, o := &t.socks[i], &t.owns[i]
-	if s.addr == a {
-		return
-	}
 	s.addr = a
 	if o.port < 0 || !t.rules.addrBuckets || t.rules.stuckBucket || o.addr < 0 {
 		return

@@ -27,11 +27,11 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 		return answer(r, errno, rc.RefuseDevice)
 	}
 	if t.rules.onceOnly && s.listened {
-		t.moveTo(i, src)
+		t.takeSource(i, src)
 		t.connectFailed(i)
 		return answer(r, rc.EINVAL, rc.RefuseState)
 	}
-	t.moveTo(i, src)
+	t.takeSource(i, src)
 	v := verdict{path: rc.PathNone, decider: none}
 	picked := t.socks[i].num == 0
 	if picked {
@@ -92,6 +92,13 @@ func (t *TCP) source(i int32, dst addr) (addr, rc.Errno) {
 		return mappedLoopback, 0
 	}
 	return dst, 0
+}
+
+// takeSource gives a socket without an address of its own the connection's.
+func (t *TCP) takeSource(i int32, src addr) {
+	if t.socks[i].addr != src {
+		t.moveTo(i, src)
+	}
 }
 
 // connectFailed undoes what a connect did before it failed.

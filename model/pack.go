@@ -72,6 +72,28 @@ func Pristine(w uint64) bool {
 // one more than its place among the domain's ports.
 func PortOf(w uint64) int { return int(w >> pPort & 3) }
 
+// WithPort is a socket's word with the port of another code.
+func WithPort(w uint64, code int) uint64 { return w&^(3<<pPort) | uint64(code)<<pPort }
+
+// WithoutPlaces is a word without the places of a listener.
+func WithoutPlaces(w uint64) uint64 { return w &^ (31<<pSerial | 31<<pGroup) }
+
+// CacheBits are the bits of a port's word that are its cache, and that it exists.
+const CacheBits = 1<<pbOpen - 1 | 1<<pbLive
+
+// BareCache is the word of a port whose cache says nothing.
+const BareCache = 1<<pbFast | 1<<pbShare | 1<<pbLive
+
+// OpenBits say that all address buckets have the pair -1/-1, MakerBits that IPv6
+// sockets made them all.
+const (
+	OpenBits  = (1<<maxAddrs - 1) << pbOpen
+	MakerBits = (1<<maxAddrs - 1) << pbMade6
+)
+
+// ReadByScan are the parts of an owner's word that the owner scan reads.
+const ReadByScan = uint64(reuseAddr|reusePort|v6only|listens|timeWait|pending)<<pFlags | 15<<pAddr | 1<<pSix | 7<<pUID | 3<<pDev
+
 // CameByConnect reports whether connect picked the port of a socket's word.
 func CameByConnect(w uint64) bool { return flags(w>>pFlags)&byConnect != 0 }
 
@@ -119,6 +141,9 @@ func NewCodec(p *Profile, dom Domain) (*Codec, error) {
 	c.dom.Order = dom.Order || p.rules.firstWildcard
 	return c, nil
 }
+
+// MakersCount reports whether the family of an address bucket's maker decides.
+func (c *Codec) MakersCount() bool { return c.rules.makerCounts() && c.rules.addrBuckets }
 
 // Ordered reports whether the places of owners count.
 func (c *Codec) Ordered() bool { return c.dom.Order }
