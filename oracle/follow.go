@@ -31,6 +31,9 @@ func (t *TCP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	case reusecheck.VConnect:
 		if done {
 			t.connected(m, op.Addr, got.Port)
+			if other := t.find(op.Sock.OtherEnd()); op.Unaccepted && other != nil {
+				t.queue(other)
+			}
 		} else {
 			t.notConnected(m, op.Addr, got.Errno)
 		}
@@ -55,6 +58,7 @@ func (t *TCP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	case reusecheck.VClose, reusecheck.VExpire:
 		if done {
 			t.endOther(op.Sock)
+			t.endQueue(op.Sock)
 			t.remove(t.find(op.Sock))
 		}
 	}
@@ -173,7 +177,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 func (t *TCP) acceptOther(opener reusecheck.ID, f flow) {
 	t.replaceTimeWait(opener, flow{f.dst, f.src})
 	ts := t.takersOf(f.dst)
-	slot, sure := ts.pick(t)
+	slot, sure := ts.pick()
 	if slot == none {
 		return
 	}
@@ -285,8 +289,38 @@ func (t *TCP) shutDown(m *member) {
 	}
 }
 
+// queue leaves the nameless end of a connection with the listener that has it.
+func (t *TCP) queue(other *member) {
+	slot, sure := t.takersOf(unmapped(other.Local)).pick(t)
+	if slot != none {
+		other.waits = t.socks[slot].ID
+	}
+	other.vague = other.vague || !sure
+	t.waiting = true
+}
+
+// endQueue ends the connections that wait for a listener that stops: they are
+// reset, and their openers are closed as by a shutdown.
+func (t *TCP) endQueue(listener reusecheck.ID) {
+	if !t.waiting {
+		return
+	}
+	for i := range t.socks {
+		if t.socks[i].live && t.socks[i].waits == listener {
+			opener := t.find(t.socks[i].ID.OtherEnd())
+			t.remove(&t.socks[i])
+			if opener != nil {
+				t.shutDown(opener)
+			}
+		}
+	}
+}
+
 // disconnected: connect to AF_UNSPEC.
 func (t *TCP) disconnected(m *member) {
+	if m.State == reusecheck.Listening {
+		t.endQueue(m.ID)
+	}
 	if m.State != reusecheck.Idle {
 		t.endOther(m.ID)
 		m.State, m.Peer = reusecheck.Idle, netip.AddrPort{}

@@ -78,9 +78,9 @@ func marksOf(l *reusecheck.Socket, dst netip.Addr) (marks int) {
 	return marks
 }
 
+// inheritAlike is for listeners of the same marks, whose devices are the same.
 func inheritAlike(a, b *reusecheck.Socket) bool {
-	return a.Family == b.Family && a.UID == b.UID && a.Dev == b.Dev &&
-		a.Opts == b.Opts && a.AddrLocked == b.AddrLocked
+	return a.Family == b.Family && a.UID == b.UID && a.Opts == b.Opts && a.AddrLocked == b.AddrLocked
 }
 
 // best reports whether listeners with these marks are there and none beats them.
@@ -105,7 +105,7 @@ func (ts *takers) bestIs(l *member, to netip.AddrPort) bool {
 
 // pick is one of the best listeners, none when nobody listens; sure says that
 // whichever takes the connection, the accepted socket is the same.
-func (ts *takers) pick(t *TCP) (slot int32, sure bool) {
+func (ts *takers) pick() (slot int32, sure bool) {
 	slot, sure = none, true
 	for marks := range ts.count {
 		switch {
@@ -113,8 +113,7 @@ func (ts *takers) pick(t *TCP) (slot int32, sure bool) {
 		case slot == none:
 			slot, sure = ts.first[marks], !ts.mixed[marks]
 		default:
-			alike := inheritAlike(&t.socks[slot].Socket, &t.socks[ts.first[marks]].Socket)
-			sure = sure && alike && !ts.mixed[marks]
+			sure = false // their devices differ, or neither would be best
 		}
 	}
 	return slot, sure
@@ -146,7 +145,7 @@ func (t *TCP) judgeInherit(l *member, addr netip.AddrPort, got reusecheck.Answer
 // them, else another.
 func (t *TCP) judgeTaken(l *member, to netip.AddrPort, got reusecheck.Answer) Verdict {
 	ts := t.takersOf(to)
-	winner, _ := ts.pick(t)
+	winner, _ := ts.pick()
 	named := ts.bestIs(l, to)
 	want := reusecheck.Fail(reusecheck.ECONNREFUSED)
 	switch {

@@ -38,6 +38,8 @@ type member struct {
 	// refuse a second career (EINVAL) and nothing documents it.
 	used bool
 	lost bool // holds a port that is not known
+	// waits is the listener in whose queue it is, NoID for none.
+	waits reusecheck.ID
 
 	next, prev int32 // the other owners of its port, none for the last and first
 }
@@ -138,7 +140,7 @@ func (t *TCP) add(s reusecheck.Socket) *member {
 	m := &t.socks[slot]
 	local := s.Local
 	s.Local = netip.AddrPort{}
-	*m = member{Socket: s, live: true, next: none, prev: none}
+	*m = member{Socket: s, live: true, waits: reusecheck.NoID, next: none, prev: none}
 	t.move(m, local)
 	return m
 }

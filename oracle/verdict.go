@@ -16,6 +16,10 @@ type Verdict struct {
 	// Conflicts are all owners that stand against the request, each with
 	// the rule that makes it so. The slice is valid until the next call.
 	Conflicts []Conflict
+	// Allowed are the receivers that a datagram may have, where there are any;
+	// Shared are those of them among which it has to be shared out, members of
+	// one reuseport group. Both are valid until the next call.
+	Allowed, Shared []reusecheck.ID
 	// Open is why the documents leave this step open, "" when it is judged.
 	// An open step agrees with everything.
 	Open string
