@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
@@ -44,6 +45,26 @@ func TestTheModelVisitsAsManyOwnersAsTheReportersTableImplies(t *testing.T) {
 				t.Errorf("%s on %s: %d owners visited, not %d", r, profile, got.Visited, visits)
 			}
 		}
+	}
+}
+
+func TestTheGrowthOfBindsIsToldFromTheirTimes(t *testing.T) {
+	for _, c := range []struct {
+		took  []time.Duration
+		shape string
+	}{
+		{[]time.Duration{10, 20, 40, 80}, "linear"},
+		{[]time.Duration{10, 22, 38, 85}, "linear"},
+		{[]time.Duration{10, 40, 160, 640}, "quadratic"},
+		{[]time.Duration{10, 33, 120, 470}, "quadratic"},
+	} {
+		g := Growth{Sockets: []int{1000, 2000, 4000, 8000}, Took: c.took}
+		if g.Shape() != c.shape {
+			t.Errorf("%v is %s (exponent %.2f), not %s", c.took, g.Shape(), g.Exponent(), c.shape)
+		}
+	}
+	if s := (Growth{Sockets: []int{1}, Took: []time.Duration{1}}).Shape(); s != "unknown" {
+		t.Errorf("one time tells no growth, but %s is said", s)
 	}
 }
 

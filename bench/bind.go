@@ -72,17 +72,13 @@ func Bind(ctx context.Context, stack reusecheck.Stack, r Row, n int) (Binds, err
 		return Binds{}, err
 	}
 	ops := make([]reusecheck.Op, n)
-	addrs := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}
+	addrs := r.addrs()
 	for i := range ops {
 		id := reusecheck.ID(i)
 		if _, err := stack.Do(reusecheck.NewSocket(id, reusecheck.TCP4, r.Option)); err != nil {
 			return Binds{}, err
 		}
-		a := addrs[0]
-		if r.Alternate {
-			a = addrs[i%2]
-		}
-		ops[i] = reusecheck.Bind(id, netip.AddrPortFrom(a, port))
+		ops[i] = reusecheck.Bind(id, netip.AddrPortFrom(addrs[i%len(addrs)], port))
 	}
 	var b Binds
 	start := time.Now()
