@@ -12,6 +12,9 @@ import (
 // connect opens a connection. The listener's end is accepted at once.
 func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
 	r.hold(op.Addr.Port())
+	if r.waits(op.Addr.Port()) {
+		return reusecheck.Answer{}, behindAnother()
+	}
 	if err := r.open(s.fd, kernelAddr(s.family, op.Addr)); err != nil {
 		switch err {
 		case unix.EADDRNOTAVAIL, unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EINVAL:
@@ -28,7 +31,13 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		return reusecheck.Answer{}, err
 	}
 	s.connected, s.other = true, -1
-	if local != peer { // else the socket is connected to itself
+	switch {
+	case op.Unaccepted:
+		if err := r.awaitQueued(local); err != nil {
+			return reusecheck.Answer{}, err
+		}
+		s.queued, s.queuedAt = true, op.Addr.Port()
+	case local != peer: // else the socket is connected to itself
 		if _, s.other, err = r.accept(local); err != nil {
 			return reusecheck.Answer{}, err
 		}
@@ -137,14 +146,17 @@ func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().
 // shutdown shuts a socket down for reading and writing: a listener stops
 // listening, a connection ends at both ends.
 func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
+	connected := s.connected
+	end := r.endOf(s)
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil {
+		end()
 		return answer(err)
 	}
-	if s.connected {
-		if err := r.endByOther(s); err != nil {
+	if connected {
+		s.ended = true
+		if err := r.endByOther(s, end); err != nil {
 			return reusecheck.Answer{}, err
 		}
-		s.ended = true
 	}
 	s.release()
 	return reusecheck.Success, nil
@@ -153,14 +165,14 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 // endByOther lets the other end reset a connection. A reset comes over lo: for
 // that moment a socket on another device is taken off it, which no cache and no
 // other step sees.
-func (r *runner) endByOther(s *socket) error {
+func (r *runner) endByOther(s *socket, end func()) error {
 	if dev := s.dev; away(dev) {
 		if err := r.setDevice(s, reusecheck.NoDev); err != nil {
 			return err
 		}
 		defer func() { _ = r.setDevice(s, dev) }() // it was there a moment ago
 	}
-	s.endOther()
+	end()
 	return r.awaitClosed(s.fd)
 }
 
@@ -183,13 +195,14 @@ func (r *runner) awaitClosed(fd int) error {
 
 // disconnect connects a socket to AF_UNSPEC.
 func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
-	if err := disconnectCall(s.fd); err != nil {
+	closes := s.connected || s.listening // an idle socket keeps its port
+	end := r.endOf(s)
+	err := disconnectCall(s.fd)
+	end()
+	if err != nil {
 		return answer(err)
 	}
-	if s.connected {
-		s.endOther()
-		s.release()
-	} else if s.listening { // an idle socket keeps its port
+	if closes {
 		s.release()
 	}
 	s.ended = false

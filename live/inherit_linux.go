@@ -23,6 +23,9 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		to = netip.AddrPortFrom(to.Addr(), l.port)
 	}
 	r.hold(to.Port())
+	if r.waits(l.port) {
+		return reusecheck.Answer{}, behindAnother()
+	}
 	if to.Port() != l.port || l.port == 0 {
 		if !l.listening || away(l.dev) { // its answer to the client would not come back
 			return reusecheck.Fail(reusecheck.ECONNREFUSED), nil

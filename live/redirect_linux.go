@@ -45,7 +45,10 @@ func newRedirect(ns int) (r *redirect, err error) {
 }
 
 func redirectError(what string, err error) error {
-	if isPermission(err) || errors.Is(err, ebpf.ErrNotSupported) {
+	if isPermission(err) {
+		return &reusecheck.Unsupported{What: redirectName, Why: "the BPF program that redirects a connection takes root, not that of a user namespace"}
+	}
+	if errors.Is(err, ebpf.ErrNotSupported) {
 		return &reusecheck.Unsupported{What: redirectName, Why: fmt.Sprintf("%s: %v", what, err)}
 	}
 	return fmt.Errorf("%s: %s: %w", redirectName, what, err)

@@ -31,6 +31,8 @@ type socket struct {
 	connected bool
 	other     int  // the connection's nameless end; -1 without one, or when this socket is both ends
 	ended     bool // the connection was shut down: a socket until a disconnect, but of no use
+	queued    bool // its other end waits in a listener's queue, unaccepted
+	queuedAt  uint16
 	foreign   bool // the nameless end is a client from outside of the trace
 
 	wait *tuple // the TIME_WAIT entry in the socket's place
@@ -273,16 +275,26 @@ func abort(fd int) {
 }
 
 // reset closes a socket, and the nameless end of its connection after it.
-func (s *socket) reset() {
+func (r *runner) reset(s *socket) {
+	end := r.endOf(s)
 	abort(s.fd)
-	if s.connected {
-		s.endOther()
-	}
+	end()
 }
 
-func (s *socket) endOther() {
-	if s.other >= 0 {
-		abort(s.other)
+// endOf ends what a socket that is about to leave its connection leaves: the
+// nameless end; of a connection with itself, the TIME_WAIT entry that can stay.
+func (r *runner) endOf(s *socket) func() {
+	if !s.connected {
+		return func() {}
 	}
+	other := s.other
 	s.connected, s.other = false, -1
+	if other >= 0 {
+		return func() { abort(other) }
+	}
+	t, err := r.tupleOf(s)
+	if err != nil {
+		return func() {}
+	}
+	return func() { _ = r.ns.diag.destroy(t) } // mostly there is none
 }

@@ -174,7 +174,7 @@ func (r *runner) drop() error {
 				first = err
 			}
 		} else {
-			s.reset()
+			r.reset(s)
 		}
 		r.socks[i] = nil
 	}
@@ -326,7 +326,7 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 	case reusecheck.VDisconnect:
 		return r.disconnect(s)
 	case reusecheck.VClose:
-		s.reset()
+		r.reset(s)
 		r.forget(op.Sock)
 		return reusecheck.Success, nil
 	case reusecheck.VExpire:
