@@ -29,6 +29,7 @@ var goldens = []struct{ trace, format string }{
 	{"two-connections", "syz"},
 	{"first-bind", "kunit"},
 	{"strict-cache-overlap", "kunit"},
+	{"strict-cache-control", "kunit"},
 	{"strict-cache-device", "selftest"},
 	{"udp-delivery", "selftest"},
 	{"strict-cache-device", "python"},

@@ -48,7 +48,7 @@ func TestAFormatThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 		if !strings.Contains(err.Error(), f.Name) {
 			t.Errorf("%q does not name %s", err, f.Name)
 		}
-		if f.Doc == "" || !strings.HasPrefix(f.Ext, ".") {
+		if f.Doc == "" || !strings.Contains(f.Ext, ".") {
 			t.Errorf("format %s is not described", f.Name)
 		}
 	}
