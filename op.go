@@ -76,6 +76,11 @@ type Op struct {
 
 	Range PortRange // socket: IP_LOCAL_PORT_RANGE
 
+	// Unaccepted says that the listener leaves connect's connection in its
+	// queue: the other end is an owner that belongs to no file yet. It is
+	// reset when the listener stops.
+	Unaccepted bool
+
 	// Addr is bind's address, connect's destination, the local end of an
 	// inherited connection (port 0: the listener's) or send's destination.
 	Addr netip.AddrPort
@@ -100,6 +105,11 @@ func Listen(id ID) Op { return Op{Verb: VListen, Sock: id} }
 // Connect opens a connection to a listener of the same namespace, or sets the
 // peer of a UDP socket.
 func Connect(id ID, to netip.AddrPort) Op { return Op{Verb: VConnect, Sock: id, Addr: to} }
+
+// ConnectUnaccepted is Connect to a listener that does not accept.
+func ConnectUnaccepted(id ID, to netip.AddrPort) Op {
+	return Op{Verb: VConnect, Sock: id, Addr: to, Unaccepted: true}
+}
 
 // Inherit lets a connection arrive at addr for listener, accepted as child.
 // Port 0 in addr is the listener's own.

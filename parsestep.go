@@ -10,7 +10,7 @@ var stepUsage = [...]string{
 	VSocket:     "socket NAME FAMILY OPTION...",
 	VBind:       "bind NAME ADDR:PORT",
 	VListen:     "listen NAME",
-	VConnect:    "connect NAME ADDR:PORT",
+	VConnect:    "connect NAME ADDR:PORT [unaccepted]",
 	VInherit:    "inherit LISTENER CHILD ADDR[:PORT]",
 	VSet:        "set NAME OPTION=on|off, uid=N or dev=DEV",
 	VShutdown:   "shutdown NAME",
@@ -130,8 +130,13 @@ func (p *parser) operation(op *Op) (err *ParseError) {
 		if err != nil {
 			return err
 		}
-		op.Addr, err = p.addrPort(w, true)
-		return err
+		if op.Addr, err = p.addrPort(w, true); err != nil {
+			return err
+		}
+		if op.Verb == VConnect && len(p.words) > 0 && p.words[0].text == "unaccepted" {
+			op.Unaccepted, p.words = true, p.words[1:]
+		}
+		return nil
 	case VInherit:
 		return p.inherit(op)
 	case VSet:

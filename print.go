@@ -96,6 +96,9 @@ func (op *Op) append(b []byte, names func(ID) string) []byte {
 	case VBind, VConnect:
 		name(op.Sock)
 		word(op.Addr.String())
+		if op.Unaccepted {
+			word("unaccepted")
+		}
 	case VInherit:
 		name(op.Sock)
 		name(op.Child)

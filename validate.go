@@ -188,8 +188,11 @@ func (op *Op) malformed() string {
 		refuse(!op.Addr.Addr().IsValid(), "the address is missing")
 		refuse(op.Addr.Addr().Zone() != "", "the address has a zone; a device is given with dev=")
 		rest.Addr = noAddr
-		if op.Verb == VInherit {
+		switch op.Verb {
+		case VInherit:
 			rest.Child = 0
+		case VConnect:
+			rest.Unaccepted = false
 		}
 	case VSend:
 		refuse(!op.Addr.Addr().IsValid() || !op.From.Addr().IsValid(), "an address is missing")
@@ -222,7 +225,7 @@ func (op *Op) clear(f Field) {
 }
 
 func (op *Op) blank() bool {
-	return op.Verb == 0 && op.Sock == 0 && op.Child == 0 && op.Family == 0 && op.Opts == 0 && !op.On &&
+	return op.Verb == 0 && op.Sock == 0 && op.Child == 0 && op.Family == 0 && op.Opts == 0 && !op.On && !op.Unaccepted &&
 		op.Field == 0 && op.UID == 0 && op.Dev == 0 && !op.HasNet && op.Net == 0 && op.Range == (PortRange{}) &&
 		op.Addr == noAddr && op.From == noAddr && len(op.Batch) == 0
 }

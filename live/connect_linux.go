@@ -37,7 +37,9 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 			return reusecheck.Answer{}, err
 		}
 		s.queued, s.queuedAt = true, op.Addr.Port()
-	case local != peer: // else the socket is connected to itself
+	case local == peer: // the socket is connected to itself
+		s.self = local
+	default:
 		if _, s.other, err = r.accept(local); err != nil {
 			return reusecheck.Answer{}, err
 		}
@@ -158,8 +160,7 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 			return reusecheck.Answer{}, err
 		}
 	}
-	s.release()
-	return reusecheck.Success, nil
+	return reusecheck.Success, r.stops(s)
 }
 
 // endByOther lets the other end reset a connection. A reset comes over lo: for
@@ -202,9 +203,9 @@ func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
 	if err != nil {
 		return answer(err)
 	}
+	s.ended, s.queued = false, false
 	if closes {
-		s.release()
+		return reusecheck.Success, r.stops(s)
 	}
-	s.ended = false
 	return reusecheck.Success, nil
 }

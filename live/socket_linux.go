@@ -33,7 +33,8 @@ type socket struct {
 	ended     bool // the connection was shut down: a socket until a disconnect, but of no use
 	queued    bool // its other end waits in a listener's queue, unaccepted
 	queuedAt  uint16
-	foreign   bool // the nameless end is a client from outside of the trace
+	self      netip.AddrPort // where a connection with itself is
+	foreign   bool           // the nameless end is a client from outside of the trace
 
 	wait *tuple // the TIME_WAIT entry in the socket's place
 }
@@ -292,9 +293,6 @@ func (r *runner) endOf(s *socket) func() {
 	if other >= 0 {
 		return func() { abort(other) }
 	}
-	t, err := r.tupleOf(s)
-	if err != nil {
-		return func() {}
-	}
+	t := r.tuple(s, s.self, s.self)
 	return func() { _ = r.ns.diag.destroy(t) } // mostly there is none
 }

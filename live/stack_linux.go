@@ -328,7 +328,7 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 	case reusecheck.VClose:
 		r.reset(s)
 		r.forget(op.Sock)
-		return reusecheck.Success, nil
+		return reusecheck.Success, r.stops(s)
 	case reusecheck.VExpire:
 		return r.expire(s, op.Sock)
 	case reusecheck.VTimeWait:

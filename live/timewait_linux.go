@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/reusecheck/reusecheck"
@@ -13,6 +14,9 @@ import (
 func (r *runner) timewait(s *socket) (reusecheck.Answer, error) {
 	if !s.connected {
 		return reusecheck.Fail(reusecheck.ENOTCONN), nil
+	}
+	if s.queued {
+		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "an end of a connection that nobody accepted", Why: "its other end cannot be closed"}
 	}
 	if away(s.dev) {
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a TIME_WAIT socket on d1 or d2",
@@ -67,12 +71,16 @@ func (r *runner) tupleOf(s *socket) (tuple, error) {
 	if err != nil {
 		return tuple{}, err
 	}
+	return r.tuple(s, local, peer), nil
+}
+
+func (r *runner) tuple(s *socket, local, peer netip.AddrPort) tuple {
 	family := uint8(unix.AF_INET)
 	if s.family.Is6() {
 		family = unix.AF_INET6
 	}
 	// Asked for on lo, sockets without a device are found as well.
-	return tuple{family: family, device: uint32(r.ns.device[reusecheck.DevLo]), cookie: noCookie, local: local, peer: peer}, nil
+	return tuple{family: family, device: uint32(r.ns.device[reusecheck.DevLo]), cookie: noCookie, local: local, peer: peer}
 }
 
 // away says whether a socket bound to the device is out of loopback's reach.

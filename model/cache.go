@@ -32,12 +32,31 @@ func (t *TCP) strictMatch(q *ask, k *key) bool {
 	case r.exactStrict:
 		const read = reuseAddr | reusePort | v6only
 		return k.addr == q.addr && k.is6 == t.socks[q.self].is6 && k.flags&read == q.flags&read && k.dev == q.dev
+	case r.standInStrict:
+		return standsIn(q, k)
 	case r.strictAsIPv4:
 		return fourForm(k.addr) == fourForm(q.addr) || fourForm(k.addr) == 0 || fourForm(q.addr) == 0
 	case r.symmetricStrict:
 		return overlap(k.addr, kOnly, q.addr, only)
 	}
 	return covers(k.addr, k.is6, kOnly, q.addr, only)
+}
+
+// standsIn reports whether every owner that conflicts with the binder conflicts
+// with the cached socket too: that one reaches all that the binder reaches, sees
+// every device that it sees, and needed reuseaddr no more than it.
+func standsIn(q *ask, k *key) bool {
+	kOnly, only := k.flags&v6only != 0, q.flags&v6only != 0
+	reaches := false
+	switch {
+	case k.addr.any6():
+		reaches = !kOnly || !q.addr.is4() && (only || !q.addr.any6())
+	case k.addr == any4:
+		reaches = q.addr.is4()
+	default:
+		reaches = k.addr == q.addr
+	}
+	return reaches && (k.dev == 0 || k.dev == q.dev) && k.flags&reuseAddr&^q.flags == 0
 }
 
 // fourForm is what an IPv6 socket's address looks like to IPv4 code: a

@@ -245,6 +245,14 @@ var changes = []Change{
 		Doc:     "The listener look-up goes on behind a reuseport group, to the best score.",
 		set:     func(r *Rules) { r.firstReuseport = false },
 	},
+	{
+		Name: "stand-in-strict-match", Commit: "", Since: "candidate",
+		Subject: "a STRICT cache matches a socket that the cached one can stand in for",
+		Doc: "The match asks that the cached socket reaches every address that the binder reaches, is on no device or on the binder's, " +
+			"and has reuseaddr only if the binder has: then whoever conflicts with the binder has conflicted with the cached one, and the cache would not be. " +
+			"It keeps every hit of exact-strict-match and more; the bucket needs two more fields, the device and reuseaddr.",
+		set: func(r *Rules) { r.standInStrict = true },
+	},
 }
 
 // Changes lists every change, in the order of mainline, candidates last.

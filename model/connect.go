@@ -63,6 +63,11 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	s = &t.socks[i]
 	s.other, t.socks[end].other = end, i
 	t.socks[end].peer, t.socks[end].dest = s.addr, s.num
+	if op.Unaccepted {
+		t.socks[end].queue = l
+		t.waiting++
+		t.owns[end].flags |= pending
+	}
 	return r
 }
 

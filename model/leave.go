@@ -6,6 +6,7 @@ import rc "github.com/reusecheck/reusecheck"
 // with it.
 func (t *TCP) toClose(i int32) {
 	t.leaveListeners(i)
+	t.dropQueue(i)
 	t.owns[i].flags &^= listens | established
 	if !t.socks[i].portLock {
 		t.leave(i)
@@ -26,6 +27,24 @@ func (t *TCP) dropPeer(i int32) {
 		return
 	}
 	t.toClose(o) // the nameless end went first: its connector is reset
+}
+
+// dropQueue resets the connections that wait in the queue of a socket that
+// stops listening.
+func (t *TCP) dropQueue(l int32) {
+	if t.waiting == 0 || t.owns[l].flags&listens == 0 {
+		return
+	}
+	for c := range t.socks {
+		if s := &t.socks[c]; s.live && s.queue == l {
+			if o := s.other; o >= 0 {
+				t.socks[o].other = none
+				t.toClose(o)
+			}
+			t.leave(int32(c))
+			t.destroy(int32(c))
+		}
+	}
 }
 
 // resetAddr takes back an address that no bind asked for.
@@ -63,6 +82,7 @@ func (t *TCP) shutdown(i int32, r rc.Result) rc.Result {
 func (t *TCP) close(i int32) {
 	t.dropPeer(i)
 	t.leaveListeners(i)
+	t.dropQueue(i)
 	t.leave(i)
 	t.destroy(i)
 }
@@ -84,7 +104,7 @@ func (t *TCP) timewait(i int32, r rc.Result) rc.Result {
 		w.flags &^= reusePort
 	}
 	t.socks[j] = sock{id: s.id, addr: s.addr, peer: s.peer, num: s.num, dest: s.dest, is6: s.is6,
-		live: true, other: none, serial: none, group: none}
+		live: true, queue: none, other: none, serial: none, group: none}
 	if o.port >= 0 {
 		t.join(j, o.port, o.addr)
 	}

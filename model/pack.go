@@ -343,8 +343,11 @@ func (c *Codec) key(k *key) (uint64, error) {
 
 // keyFlags are the flags of the cached socket that a match may read.
 func (r *Rules) keyFlags() flags {
-	if r.exactStrict {
+	switch {
+	case r.exactStrict:
 		return v6only | reuseAddr | reusePort
+	case r.standInStrict:
+		return v6only | reuseAddr
 	}
 	return v6only
 }
@@ -353,7 +356,7 @@ func (r *Rules) keyFlags() flags {
 // be told from its owners.
 func (r *Rules) makerCounts() bool { return !r.linkedByIPv6 && !r.noMappedTwin }
 
-func (r *Rules) keyDevice() bool { return r.exactStrict }
+func (r *Rules) keyDevice() bool { return r.exactStrict || r.standInStrict }
 
 // ownerNumber stands for a socket in an order word: 1 to 7 named, 8 to 14 other ends.
 func ownerNumber(id rc.ID) uint64 {

@@ -206,3 +206,24 @@ func (r *Renaming) bits(set uint64) uint64 {
 	}
 	return n
 }
+
+// Cache is the cache that a port's word tells of.
+func (c *Codec) Cache(w uint64) rc.Cache {
+	if w>>pbLive&1 == 0 {
+		return rc.Cache{}
+	}
+	r := rc.Cache{Exists: true, FastReuse: int8(w>>pbFast&3) - 1, FastReusePort: int8(w>>pbShare&3) - 1}
+	if r.FastReusePort > 0 {
+		k := w >> pbKey
+		if u := k >> 5 & 7; u < 7 {
+			r.UID = c.dom.UIDs[u]
+		}
+		r.Family = rc.TCP4
+		if k>>4&1 != 0 {
+			r.Family = rc.TCP6
+		}
+		r.V6Only = flags(k>>8&7)&v6only != 0
+		r.Addr = c.addrs[k&15].netip(k>>4&1 != 0)
+	}
+	return r
+}

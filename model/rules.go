@@ -9,6 +9,7 @@ type Rules struct {
 	first           firstOwner
 	symmetricStrict bool // the binder's wildcard counts in a STRICT match
 	exactStrict     bool // STRICT matches an equal socket only
+	standInStrict   bool // STRICT matches a socket that the cached one can stand in for
 	strictAsIPv4    bool // the key's family is lost: IPv6 keys compare as IPv4
 	releaseUpdate   bool // leaving owners may reopen a bucket to connect
 

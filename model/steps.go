@@ -22,7 +22,11 @@ func (t *TCP) Can(op rc.Op) error {
 		return nil
 	}
 	s := &t.socks[i]
-	switch {
+	switch waits := s.other >= 0 && t.owns[s.other].flags&pending != 0; {
+	case waits && (op.Verb == rc.VTimeWait || op.Verb == rc.VShutdown):
+		return &rc.Unsupported{What: "an end of a connection that nobody accepted", Why: "its other end cannot be closed"}
+	case op.Verb == rc.VConnect && t.queues(op.Addr.Port()), op.Verb == rc.VInherit && t.queues(s.num):
+		return &rc.Unsupported{What: "a connection behind one that nobody accepted", Why: "accepting it takes the other one first"}
 	case s.twin && op.Verb != rc.VClose && op.Verb != rc.VSet:
 		return &rc.Unsupported{What: "two connections with one 4-tuple", Why: "they disturb each other"}
 	case op.Verb == rc.VListen && t.rules.onceOnly && s.sentSYN && s.num == 0 && t.rangeOf(i).Size() > 1:
@@ -32,6 +36,19 @@ func (t *TCP) Can(op rc.Op) error {
 		return &rc.Unsupported{What: "IPv4 connections from an IPv6 address", Why: "the socket has no IPv4 address of its own"}
 	}
 	return nil
+}
+
+// queues reports whether a connection waits in the queue of one of a port's listeners.
+func (t *TCP) queues(port uint16) bool {
+	if t.waiting == 0 {
+		return false
+	}
+	for i := range t.socks {
+		if s := &t.socks[i]; s.live && s.queue >= 0 && t.socks[s.queue].num == port {
+			return true
+		}
+	}
+	return false
 }
 
 // DoAs performs one operation; where the rules leave a choice it is made as

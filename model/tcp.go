@@ -34,6 +34,7 @@ type TCP struct {
 	reserved     []reusecheck.PortRange
 	autobind     bool // ip_autobind_reuse
 	listenSerial int32
+	waiting      int32 // connections in listeners' queues
 }
 
 // sock is a live socket, TIME_WAIT sockets and nameless ends included.
@@ -53,6 +54,7 @@ type sock struct {
 	live                     bool
 
 	span   reusecheck.PortRange
+	queue  int32 // the listener in whose queue a pending child waits
 	other  int32 // the other end of its connection, if it lives here
 	serial int32 // place among listeners
 	group  int32 // the reuseport group it listens in, by its first member's serial
@@ -125,7 +127,7 @@ func (t *TCP) Reset(cfg reusecheck.Config) error {
 	t.ports, t.addrs = t.ports[:0], t.addrs[:0]
 	t.freeS, t.freeP, t.freeA = none, none, none
 	t.index.reset()
-	t.listenSerial = 0
+	t.listenSerial, t.waiting = 0, 0
 	t.auto = cfg.Ports
 	if t.auto == (reusecheck.PortRange{}) {
 		t.auto = reusecheck.DefaultPorts
@@ -145,7 +147,7 @@ func (t *TCP) CopyFrom(o *TCP) {
 	t.addrs = append(t.addrs[:0], o.addrs...)
 	t.freeS, t.freeP, t.freeA = o.freeS, o.freeP, o.freeA
 	t.index.copyFrom(&o.index)
-	t.auto, t.autobind, t.listenSerial = o.auto, o.autobind, o.listenSerial
+	t.auto, t.autobind, t.listenSerial, t.waiting = o.auto, o.autobind, o.listenSerial, o.waiting
 	t.reserved = append(t.reserved[:0], o.reserved...)
 }
 
@@ -180,7 +182,7 @@ func (t *TCP) create(id reusecheck.ID) int32 {
 		t.socks = append(t.socks, sock{})
 		t.owns = append(t.owns, owner{})
 	}
-	t.socks[i] = sock{id: id, live: true, other: none, serial: none, group: none}
+	t.socks[i] = sock{id: id, live: true, queue: none, other: none, serial: none, group: none}
 	t.owns[i] = owner{next: none, prev: none, nextP: none, prevP: none, port: none, addr: none}
 	if id >= 0 {
 		for int(id) >= len(t.named) {
@@ -198,6 +200,9 @@ func (t *TCP) destroy(i int32) {
 	}
 	if o := t.socks[i].other; o >= 0 && t.socks[o].other == i {
 		t.socks[o].other = none
+	}
+	if t.owns[i].flags&pending != 0 {
+		t.waiting--
 	}
 	t.socks[i] = sock{}
 	t.owns[i] = owner{next: t.freeS}

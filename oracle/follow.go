@@ -291,7 +291,8 @@ func (t *TCP) shutDown(m *member) {
 
 // queue leaves the nameless end of a connection with the listener that has it.
 func (t *TCP) queue(other *member) {
-	slot, sure := t.takersOf(unmapped(other.Local)).pick(t)
+	ts := t.takersOf(unmapped(other.Local))
+	slot, sure := ts.pick()
 	if slot != none {
 		other.waits = t.socks[slot].ID
 	}

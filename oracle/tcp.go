@@ -23,6 +23,8 @@ type TCP struct {
 	ports []port   // the ports in use, ascending
 	lost  int      // sockets whose port the stack did not tell
 
+	waiting bool // a connection has waited in some listener's queue
+
 	conflicts []Conflict // the last verdict's
 }
 
@@ -68,7 +70,7 @@ func (t *TCP) Reset(c reusecheck.Config) {
 	t.named = t.named[:0]
 	t.ends = t.ends[:0]
 	t.ports = t.ports[:0]
-	t.lost = 0
+	t.lost, t.waiting = 0, false
 }
 
 // CopyFrom makes t the same as src, sharing nothing with it that changes.
@@ -79,7 +81,7 @@ func (t *TCP) CopyFrom(src *TCP) {
 	t.named = append(t.named[:0], src.named...)
 	t.ends = append(t.ends[:0], src.ends...)
 	t.ports = append(t.ports[:0], src.ports...)
-	t.lost = src.lost
+	t.lost, t.waiting = src.lost, src.waiting
 }
 
 // Sockets calls yield for every live socket until it returns false, TIME_WAIT

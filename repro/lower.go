@@ -33,6 +33,12 @@ func (l *lowering) step(s *reusecheck.Step) error {
 		return l.judged(s, k, call{"listen_on", []any{variable(k.v)}})
 	case reusecheck.VConnect:
 		fn := "connect_to"
+		if err := l.queue(op, k); err != nil {
+			return err
+		}
+		if op.Unaccepted {
+			fn = "connect_unaccepted"
+		}
 		if k.family.IsUDP() {
 			fn = "set_peer"
 		}
@@ -42,6 +48,9 @@ func (l *lowering) step(s *reusecheck.Step) error {
 	case reusecheck.VSet:
 		return l.set(s, k)
 	case reusecheck.VTimeWait:
+		if k.queued {
+			return l.refuse("the other end, which would close after it, waits in the listener's queue")
+		}
 		if l.expires[op.Sock] {
 			ends := l.names.fresh(k.v + "_ends")
 			l.add(stmt{kind: sEnds, v: ends, call: call{"ends_of", []any{variable(k.v)}}})
@@ -55,6 +64,9 @@ func (l *lowering) step(s *reusecheck.Step) error {
 		}
 		return l.judged(s, k, call{"expire", []any{variable(k.v), device}})
 	}
+	if k.queued && op.Verb == reusecheck.VShutdown {
+		return l.refuse("the other end, which would end it, waits in the listener's queue")
+	}
 	fn, ok := map[reusecheck.Verb]string{
 		reusecheck.VShutdown: "shut_down", reusecheck.VDisconnect: "disconnect", reusecheck.VClose: "close_socket",
 	}[op.Verb]
@@ -65,6 +77,22 @@ func (l *lowering) step(s *reusecheck.Step) error {
 		fn = map[string]string{"shut_down": "shut_down_both", "disconnect": "disconnect_both", "close_socket": "close_both"}[fn]
 	}
 	return l.judged(s, k, call{fn, []any{variable(k.v)}})
+}
+
+// queue follows the connections that wait in a listener's queue: what comes to
+// the same port later would be accepted after them.
+func (l *lowering) queue(op *reusecheck.Op, k *sockInfo) error {
+	if k.family.IsUDP() {
+		return nil
+	}
+	if l.queues[op.Addr.Port()] {
+		return l.refuse("it would wait behind a connection that nobody accepts")
+	}
+	if op.Unaccepted {
+		k.queued = true
+		l.queues[op.Addr.Port()] = true
+	}
+	return nil
 }
 
 // judged adds a step. Where its answers say which port the kernel picks, so
@@ -208,6 +236,9 @@ func (l *lowering) inherit(s *reusecheck.Step, k *sockInfo) error {
 	op := &s.Op
 	if p := op.Addr.Port(); p != 0 && p != k.port {
 		return l.refuse("a connection to another port than the listener's needs a transparent proxy or a BPF program in its way")
+	}
+	if p := op.Addr.Port(); l.queues[p] || p == 0 && len(l.queues) > 0 {
+		return l.refuse("it would wait behind a connection that nobody accepts")
 	}
 	child := &sockInfo{v: l.names.of(l.p.trace.Name(op.Child)), family: k.family, opts: k.opts, dev: k.dev, port: k.port}
 	l.socks[op.Child] = child

@@ -287,7 +287,9 @@ func (g *tcpGenerator) connect(src Source, live []reusecheck.Socket) (reusecheck
 	if s.Local.Port() == l.Local.Port() && (s.Local.Addr().Unmap() == to.Unmap() || s.Local.Addr().Unmap().IsUnspecified()) {
 		return reusecheck.Op{}, false // it would connect to itself
 	}
-	return reusecheck.Connect(id, netip.AddrPortFrom(to, l.Local.Port())), true
+	op := reusecheck.Connect(id, netip.AddrPortFrom(to, l.Local.Port()))
+	op.Unaccepted = g.world.Unaccepted && src.Intn(8) == 0
+	return op, true
 }
 
 // alone reports whether l is the only listener of its port: the nameless end of

@@ -24,6 +24,8 @@ type World struct {
 	AutoPorts bool
 	// OtherPort allows children on a port other than their listener's.
 	OtherPort bool
+	// Unaccepted allows connections that their listener leaves in its queue.
+	Unaccepted bool
 	// Rivals allows connections that more than one listener could take.
 	Rivals bool
 	// Sysctls are the settings that a history may turn on.
@@ -59,7 +61,9 @@ func TCPWorld() *World {
 		AutoPorts: true,
 		OtherPort: true,
 		Rivals:    true,
-		Sysctls:   []reusecheck.Sysctl{{Name: "net.ipv4.ip_autobind_reuse", Value: "1"}},
+
+		Unaccepted: true,
+		Sysctls:    []reusecheck.Sysctl{{Name: "net.ipv4.ip_autobind_reuse", Value: "1"}},
 	}
 }
 
@@ -90,6 +94,7 @@ var words = []struct {
 	{"no-port", "no IP_BIND_ADDRESS_NO_PORT", dropOption(reusecheck.NoPort)},
 	{"auto", "no automatic ports by bind", func(w *World) { w.AutoPorts = false }},
 	{"other-port", "children stay on their listener's port", func(w *World) { w.OtherPort = false }},
+	{"unaccepted", "listeners accept at once", func(w *World) { w.Unaccepted = false }},
 	{"rivals", "one listener for each connection", func(w *World) { w.Rivals = false }},
 	{"sysctl", "all settings as shipped", func(w *World) { w.Sysctls = nil }},
 	{"ports", "one port only", func(w *World) { w.Ports = w.Ports[:1] }},
