@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,8 +66,12 @@ func (g *guestFlags) boot(ctx context.Context, std streams, args []string, files
 	if err == nil {
 		err = failed
 	}
-	if err != nil {
+	booted, lacks := (*live.BootError)(nil), (*reusecheck.Unsupported)(nil)
+	switch {
+	case errors.As(err, &booted), errors.As(err, &lacks):
 		return exitImpossible, err
+	case err != nil:
+		return exitUsage, err // the image, the modules or this program are not fit for it
 	}
 	for _, m := range result.Missing {
 		fmt.Fprintf(std.errs, "skipped in the guest: %s\n", m)

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,72 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if code != args[0] {
 		ts.Fatalf("the exit code is %s, not %s", code, args[0])
+	}
+}
+
+// atFirst calls f when something is written for the first time.
+type atFirst struct {
+	bytes.Buffer
+	f func()
+}
+
+func (w *atFirst) Write(b []byte) (int, error) {
+	if w.Len() == 0 {
+		w.f()
+	}
+	return w.Buffer.Write(b)
+}
+
+func TestAnInterruptEndsTheSearchAndTellsWhatWasFound(t *testing.T) {
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	out := &atFirst{f: interrupt}
+	start := time.Now()
+	code := run(ctx, strings.Fields("check --time 1h"), streams{strings.NewReader(""), out, io.Discard})
+	if code != exitFindings || time.Since(start) > 10*time.Second {
+		t.Errorf("exit code %d after %v", code, time.Since(start))
+	}
+	for _, part := range []string{"\n1 finding on 6.18: ", "\nagain: checker check --kernel 6.18 --seed 1 --checks "} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("it does not say %q:\n%s", part, out)
+		}
+	}
+}
+
+func TestAnInterruptBeforeAnythingIsFoundHasItsOwnExitCode(t *testing.T) {
+	for _, line := range []string{"check --time 1h", "replay ../../corpus", "bench bind", "bench history", "bench shrink"} {
+		ctx, interrupt := context.WithCancel(context.Background())
+		interrupt()
+		var errs bytes.Buffer
+		if code := run(ctx, strings.Fields(line), streams{strings.NewReader(""), io.Discard, &errs}); code != exitInterrupted {
+			t.Errorf("%s: exit code %d: %s", line, code, &errs)
+		}
+	}
+}
+
+func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.trace")
+	for _, text := range []string{"first", "second"} {
+		if err := writeFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); string(got) != text {
+			t.Errorf("%q was written, %q is there: %v", text, got, err)
+		}
+	}
+	if err := writeFile(filepath.Join(dir, "none", "a.trace"), nil); err == nil {
+		t.Error("a file was written into a directory that is not there")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "b.trace"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(dir, "b.trace"), nil); err == nil {
+		t.Error("a file took a directory's place")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("what is left is not the file and the directory: %v %v", left, err)
 	}
 }
 
