@@ -67,6 +67,7 @@ type lowering struct {
 	index    int
 	has      map[reusecheck.Verb]bool
 	expires  map[reusecheck.ID]bool
+	queues   map[uint16]bool // ports whose listeners have a connection waiting
 	// ownFamily says why a socket's address must be of its own family; ""
 	// where any will do, and the kernel says what it thinks of it.
 	ownFamily string
@@ -82,6 +83,7 @@ type sockInfo struct {
 	dev    reusecheck.Dev
 	rng    reusecheck.PortRange
 	port   uint16 // that it was bound to, as the trace writes it; 0 unknown
+	queued bool   // its other end was left in a listener's queue
 }
 
 // newLowering begins the translation of t for a format whose variables follow
@@ -94,6 +96,7 @@ func newLowering(t *reusecheck.Trace, format string, names *nameTable) *lowering
 		portVars: make(map[uint16]string),
 		has:      make(map[reusecheck.Verb]bool),
 		expires:  make(map[reusecheck.ID]bool),
+		queues:   make(map[uint16]bool),
 	}
 }
 

@@ -47,6 +47,7 @@ type syz struct {
 	memory  int // where the next argument lies
 	clients int
 	devices bool
+	queued  bool // a connection waits in a listener's queue
 }
 
 type syzSock struct {
@@ -78,7 +79,8 @@ func (w *syz) step(s *reusecheck.Step) error {
 		if err := w.addressed("connect", k, op.Addr, refuse); err != nil {
 			return err
 		}
-		if k.op.Family.IsUDP() {
+		if k.op.Family.IsUDP() || op.Unaccepted {
+			w.queued = w.queued || op.Unaccepted
 			return nil
 		}
 		return w.accepted(k, refuse)
@@ -256,7 +258,7 @@ func syzAddr4(a netip.Addr) string {
 // accepted lets the only listener accept what k has just opened.
 func (w *syz) accepted(k *syzSock, refuse func(string) error) error {
 	listener, n := w.listener()
-	if n > 1 {
+	if n > 1 || w.queued {
 		return refuse(oneListener)
 	}
 	if n == 1 {
@@ -265,7 +267,7 @@ func (w *syz) accepted(k *syzSock, refuse func(string) error) error {
 	return nil
 }
 
-const oneListener = "a program says which listener accepts, and more than one could"
+const oneListener = "a program says which listener accepts, and it could be another or another connection"
 
 // listener gives a listening socket and how many there are.
 func (w *syz) listener() (l *syzSock, n int) {
@@ -295,7 +297,7 @@ func (w *syz) inherit(l *syzSock, op *reusecheck.Op, refuse func(string) error) 
 	if op.Addr.Port() == 0 {
 		return refuse("a program names the port: write the listener's after the address")
 	}
-	if _, n := w.listener(); n != 1 || !l.listen {
+	if _, n := w.listener(); n != 1 || !l.listen || w.queued {
 		return refuse(oneListener)
 	}
 	addr := op.Addr.Addr().Unmap()
