@@ -116,6 +116,10 @@ type Result struct {
 	HasCache      bool
 	Before, After Cache
 	AddrAfter     Pair
+
+	// Lookup is how a datagram found its receiver, nil when the stack does not
+	// say. It is valid until the stack's next operation.
+	Lookup *Lookup
 }
 
 // Reason is the rule that decided an answer.
@@ -149,6 +153,18 @@ const (
 	RefuseFamily     // the address is not one of the socket's family
 	RefuseNoListener // nobody listens there
 	RefuseGone       // the socket is not there
+
+	TakeTuple // send: the 4-tuple table has the receiver
+	TakeScore // send: no socket fits the datagram better
+	TakeGroup // send: the receiver's reuseport group fits best, and a hash picked it
+	TakeNone  // send: no socket fits the datagram
+
+	BeatAddress // the better receiver is bound to the address itself
+	BeatPeer    // ... is connected to the sender
+	BeatDevice  // ... is bound to the device
+	BeatFamily  // ... is an IPv4 socket, as the datagram is
+	BeatNobody  // ... fits the datagram at all
+	RefuseFit   // the receiver does not fit the datagram
 )
 
 var reasonTexts = [...]string{
@@ -175,6 +191,16 @@ var reasonTexts = [...]string{
 	RefuseFamily:      "the address does not fit the socket's family",
 	RefuseNoListener:  "nobody listens there",
 	RefuseGone:        "the socket is not there",
+	TakeTuple:         "the 4-tuple table has the receiver",
+	TakeScore:         "no socket fits the datagram better",
+	TakeGroup:         "its reuseport group fits best, and a hash picked it",
+	TakeNone:          "no socket fits the datagram",
+	BeatAddress:       "it is bound to the address itself",
+	BeatPeer:          "it is connected to the sender",
+	BeatDevice:        "it is bound to the device",
+	BeatFamily:        "it is an IPv4 socket, as the datagram is",
+	BeatNobody:        "it fits the datagram",
+	RefuseFit:         "it does not fit the datagram",
 }
 
 // String is the reason in words, fit to stand after "because".

@@ -1,0 +1,32 @@
+package reusecheck
+
+// Lookup is the evidence behind a send's answer: how the stack came to the
+// socket that got the datagram.
+type Lookup struct {
+	// Table is the part that the 4-tuple table of connected sockets had, and
+	// Compared how many of its entries were looked at.
+	Table    Table
+	Compared int
+	// Could are the sockets that could have got the datagram: more than one
+	// where a hash picks among the members of a reuseport group.
+	Could []ID
+	// Scored are the sockets that could have got it if the table had not been
+	// there and every socket had been scored. Empty unless the table gave the
+	// receiver.
+	Scored []ID
+}
+
+// Table says what a 4-tuple table did in a look-up.
+type Table uint8
+
+// The parts of the 4-tuple table (Linux 6.13 and later).
+const (
+	TableNone    Table = iota // the stack has none, or does not say
+	TableSkipped              // a counter said that it holds nothing for this address
+	TableMissed               // it was searched in vain
+	TableHit                  // it gave the receiver
+)
+
+var tableNames = [...]string{TableNone: "none", TableSkipped: "skipped", TableMissed: "missed", TableHit: "hit"}
+
+func (t Table) String() string { return nameOf(tableNames[:], int(t), "table") }
