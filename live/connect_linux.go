@@ -19,6 +19,9 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		switch err {
 		case unix.EADDRNOTAVAIL, unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EINVAL:
 			s.release() // the attempt was taken up, and closed the socket
+		case unix.ECONNABORTED:
+			return reusecheck.Answer{}, r.stuck("a connection with itself that is over at once",
+				"a shutdown before it is remembered, and leaves a TIME_WAIT entry without a name")
 		}
 		return answer(err)
 	}
