@@ -17,12 +17,13 @@
 //  1. fewer settings of the namespace: the ports header, sysctls;
 //  2. fewer steps (socket and netns lines are not counted here);
 //  3. fewer sockets and namespaces, accepted children included;
-//  4. fewer attributes on socket lines: options, uid, dev, netns and range;
+//  4. fewer attributes: options, uid, dev, netns and range on socket lines,
+//     unaccepted on connects;
 //  5. fewer IPv6 sockets;
 //  6. simpler verbs: bind, listen, connect, close, set, inherit, shutdown,
 //     disconnect, timewait, expire, send, exit;
 //  7. simpler attributes: reuseaddr, reuseport, v6only, no-port, transparent,
-//     uid, dev, netns, range;
+//     uid, dev, netns, range, unaccepted;
 //  8. simpler addresses: 127.0.0.1, 127.0.0.2, 0.0.0.0, ::1, fd00::1, ::, then
 //     the v4-mapped forms of the first three, then any other;
 //  9. lower ports: 40000, 40001, 40002, the automatic port 0, then any other

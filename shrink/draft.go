@@ -145,7 +145,7 @@ func step(lives []life, op *rc.Op) bool {
 		}
 		lives[op.Sock] = namespace
 	case rc.VInherit:
-		if !up || lives[op.Child] != undefined {
+		if !up || lives[op.Child] != undefined || op.Addr.Addr().Unmap().IsUnspecified() {
 			return false
 		}
 		lives[op.Child] = connected
@@ -327,27 +327,15 @@ func (d *draft) text(b []byte) []byte {
 	}
 	for i := range d.ops {
 		op := &d.ops[i]
-		b = append(b, byte(op.Verb), byte(op.Family), byte(op.Opts), byte(op.Field)<<1|byte(flag(op.On)), byte(op.Dev)<<1|byte(flag(op.HasNet)))
-		b = binary.AppendUvarint(b, uint64(uint32(op.Sock)))
-		switch op.Verb {
-		case rc.VSocket:
-			b = binary.AppendUvarint(b, uint64(op.UID))
-			b = binary.AppendUvarint(b, uint64(uint32(op.Net)))
-			b = binary.AppendUvarint(b, uint64(op.Range.Lo)<<16|uint64(op.Range.Hi))
-		case rc.VSet:
-			b = binary.AppendUvarint(b, uint64(op.UID))
-		case rc.VExit:
-			b = binary.AppendUvarint(b, uint64(len(op.Batch)))
-			for _, id := range op.Batch {
-				b = binary.AppendUvarint(b, uint64(uint32(id)))
-			}
-		case rc.VBind, rc.VConnect:
-			b = appendAddr(b, op.Addr)
-		case rc.VInherit:
-			b = binary.AppendUvarint(b, uint64(uint32(op.Child)))
-			b = appendAddr(b, op.Addr)
-		case rc.VSend:
-			b = appendAddr(appendAddr(b, op.From), op.Addr)
+		flags := flag(op.On) | flag(op.HasNet)<<1 | flag(op.Unaccepted)<<2
+		b = append(b, byte(op.Verb), byte(op.Family), byte(op.Opts), byte(op.Field), byte(op.Dev), byte(flags))
+		for _, n := range [...]uint32{uint32(op.Sock), uint32(op.Child), uint32(op.Net), op.UID, uint32(op.Range.Lo)<<16 | uint32(op.Range.Hi)} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+		b = appendAddr(appendAddr(b, op.From), op.Addr)
+		b = binary.AppendUvarint(b, uint64(len(op.Batch)))
+		for _, id := range op.Batch {
+			b = binary.AppendUvarint(b, uint64(uint32(id)))
 		}
 	}
 	return b
@@ -355,6 +343,9 @@ func (d *draft) text(b []byte) []byte {
 
 func appendAddr(b []byte, a netip.AddrPort) []byte {
 	b = binary.BigEndian.AppendUint16(b, a.Port())
+	if !a.Addr().IsValid() {
+		return append(b, 0)
+	}
 	if a.Addr().Is4() {
 		v4 := a.Addr().As4()
 		return append(append(b, 4), v4[:]...)

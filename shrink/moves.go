@@ -113,6 +113,7 @@ func everywhere(d *draft) iter.Seq[draft] {
 		func(op *rc.Op) { op.Dev = rc.NoDev },
 		func(op *rc.Op) { op.HasNet, op.Net = false, 0 },
 		func(op *rc.Op) { op.Range = rc.PortRange{} },
+		func(op *rc.Op) { op.Unaccepted = false },
 	}
 	for _, o := range options {
 		edits = append(edits, func(op *rc.Op) { op.Opts &^= o })
@@ -289,6 +290,8 @@ func attributes(d *draft) iter.Seq[draft] {
 				ok = lineMoves(&op, used, uids, ds, try)
 			case op.Verb == rc.VSet:
 				ok = setMoves(&op, uids, ds, try)
+			case op.Verb == rc.VConnect:
+				ok = try(func(o *rc.Op) { o.Unaccepted = !o.Unaccepted })
 			case op.Verb == rc.VSend:
 				ok = each(ds, func(v rc.Dev) bool { return try(func(o *rc.Op) { o.Dev = v }) })
 			}

@@ -69,6 +69,9 @@ func (w *weight) op(op *rc.Op) {
 			w[wKinds] += kindDev
 		}
 	}
+	if op.Unaccepted {
+		w.attr(kindUnaccepted)
+	}
 	w[wSteps]++
 	w[wVerbs] += rank(verbs, op.Verb)
 	w[wUsers] += rank(users, op.UID)
@@ -169,6 +172,7 @@ func compareValues(a, b *rc.Op) int {
 		cmp.Compare(a.Opts, b.Opts),
 		cmp.Compare(a.Field, b.Field),
 		cmp.Compare(flag(a.On), flag(b.On)),
+		cmp.Compare(flag(a.Unaccepted), flag(b.Unaccepted)),
 		cmp.Compare(rank(users, a.UID), rank(users, b.UID)),
 		cmp.Compare(a.UID, b.UID),
 		cmp.Compare(rank(devs, a.Dev), rank(devs, b.Dev)),

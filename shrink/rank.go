@@ -46,6 +46,7 @@ const (
 	kindDev
 	kindNet
 	kindRange
+	kindUnaccepted
 )
 
 func optKinds(o rc.Opt) (count, sum int) {

@@ -20,9 +20,10 @@ type grammar struct {
 	devs  []rc.Dev
 	udp   bool
 	// inherited are the ports of inherits, 0 for the listener's.
-	inherited []uint16
-	attrs     int
-	spare     int // how many more traces may be made
+	inherited  []uint16
+	unaccepted bool // some connect is
+	attrs      int
+	spare      int // how many more traces may be made
 }
 
 // small tries every trace of the best one's small world that is simpler, the
@@ -117,6 +118,7 @@ func (r *run) world() (g grammar, ok bool) {
 		case hasAddr(op) && !slices.Contains(g.addrs, op.Addr.Addr()):
 			g.addrs = append(g.addrs, op.Addr.Addr())
 		}
+		g.unaccepted = g.unaccepted || op.Unaccepted
 		if op.Verb == rc.VInherit && !slices.Contains(g.inherited, op.Addr.Port()) {
 			g.inherited = append(g.inherited, op.Addr.Port())
 		}
@@ -266,8 +268,12 @@ func (b *builder) verb(v rc.Verb, emit func([]rc.Op)) {
 		switch v {
 		case rc.VBind, rc.VConnect:
 			for _, a := range b.g.addrs {
+				op := rc.Op{Verb: v, Sock: id, Addr: netip.AddrPortFrom(a, ports[0])}
 				if v == rc.VConnect || !b.bound[i] {
-					b.with(rc.Op{Verb: v, Sock: id, Addr: netip.AddrPortFrom(a, ports[0])}, fresh, emit)
+					b.with(op, fresh, emit)
+				}
+				if op.Unaccepted = true; v == rc.VConnect && b.g.unaccepted {
+					b.with(op, fresh, emit)
 				}
 			}
 		case rc.VInherit:
