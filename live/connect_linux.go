@@ -151,6 +151,9 @@ func bare(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().
 // shutdown shuts a socket down for reading and writing: a listener stops
 // listening, a connection ends at both ends.
 func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
+	if s.queued {
+		return reusecheck.Answer{}, unaccepted()
+	}
 	connected := s.connected
 	end := r.endOf(s)
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil {

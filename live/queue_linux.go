@@ -16,6 +16,10 @@ func behindAnother() error {
 	return &reusecheck.Unsupported{What: "a connection behind one that nobody accepted", Why: "accepting it takes the other one first"}
 }
 
+func unaccepted() error {
+	return &reusecheck.Unsupported{What: "an end of a connection that nobody accepted", Why: "its other end cannot be closed"}
+}
+
 // waits reports whether a connection waits in the queue of one of a port's listeners.
 func (r *runner) waits(port uint16) bool {
 	for _, s := range r.socks {

@@ -16,7 +16,7 @@ func (r *runner) timewait(s *socket) (reusecheck.Answer, error) {
 		return reusecheck.Fail(reusecheck.ENOTCONN), nil
 	}
 	if s.queued {
-		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "an end of a connection that nobody accepted", Why: "its other end cannot be closed"}
+		return reusecheck.Answer{}, unaccepted()
 	}
 	if away(s.dev) {
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a TIME_WAIT socket on d1 or d2",
