@@ -59,7 +59,7 @@ func (l Limits) orDefault() Limits {
 //	       [transparent] [uid=N] [dev=DEV] [netns=NAME] [range=LO-HI]
 //	bind NAME ADDR:PORT
 //	listen NAME
-//	connect NAME ADDR:PORT
+//	connect NAME ADDR:PORT [unaccepted]
 //	inherit LISTENER CHILD ADDR[:PORT]
 //	set NAME OPTION=on|off, set NAME uid=N, set NAME dev=DEV
 //	shutdown NAME
@@ -75,7 +75,9 @@ func (l Limits) orDefault() Limits {
 // reads as a result: ok, none, oracle and the errors' symbols. DEV is lo, d1 or
 // d2; set NAME dev=none takes the socket off its device. An IPv6 address stands
 // in brackets, in an inherit without a port too. Numbers are decimal without
-// leading zeros.
+// leading zeros. An unaccepted connection stays in its listener's queue and is
+// reset when the listener stops; without the word its other end is accepted at
+// once.
 //
 // A result is ok or an error's symbol; of bind, listen and connect also ok PORT,
 // the port that was picked; of send, instead of ok, the receiver's name or none;

@@ -205,8 +205,13 @@ func (p *parser) inherit(op *Op) (err *ParseError) {
 	if err != nil {
 		return err
 	}
-	op.Addr, err = p.addrPort(w, false)
-	return err
+	if op.Addr, err = p.addrPort(w, false); err != nil {
+		return err
+	}
+	if op.Addr.Addr().Unmap().IsUnspecified() {
+		return p.errorAt(w.at, atWildcard, "an address that the listener is reached at")
+	}
+	return nil
 }
 
 func (p *parser) batch(op *Op) *ParseError {

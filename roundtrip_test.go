@@ -317,7 +317,8 @@ func (b *traceBuilder) onLive(verb Verb, id ID, system System) (Op, bool) {
 		}
 		return Connect(id, b.address()), true
 	case VInherit:
-		return Inherit(id, b.next, b.address()), system != UDP
+		at := b.address()
+		return Inherit(id, b.next, at), system != UDP && !at.Addr().Unmap().IsUnspecified()
 	case VSet:
 		return b.set(id), true
 	case VListen:

@@ -163,6 +163,9 @@ func badName(s string) string {
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
+// atWildcard is what is wrong with an inherit at the wildcard address.
+const atWildcard = "a connection arrives at one address, not at the wildcard"
+
 // malformed says what a program left out of an operation, or put into it that
 // the verb does not use and a text could not say. Parse makes no such operation.
 func (op *Op) malformed() string {
@@ -190,6 +193,7 @@ func (op *Op) malformed() string {
 		rest.Addr = noAddr
 		switch op.Verb {
 		case VInherit:
+			refuse(op.Addr.Addr().Unmap().IsUnspecified(), atWildcard)
 			rest.Child = 0
 		case VConnect:
 			rest.Unaccepted = false

@@ -197,7 +197,7 @@ var changes = []Change{
 	{
 		Name: "unaccepted-child-user", Commit: "", Since: "6.17 (unverified)", Rows: "E2",
 		Subject: "a child that nobody accepted yet counts as the listener's user",
-		Doc:     "Seen: user 0 on 6.1 and 6.12, the listener's on 6.18. Before, the owner scan refused a listener's own user while a connection waited.",
+		Doc:     "Seen: user 0 on 6.1 and 6.12, the listener's on 6.18. Before, the owner scan refused a listener's own user while a connection waited, and a child on a port other than its listener's keyed the cache to user 0.",
 		set:     func(r *Rules) { r.childUID0 = false },
 	},
 	{

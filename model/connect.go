@@ -276,6 +276,9 @@ func (t *TCP) child(l int32, id rc.ID, dst addr, port uint16) int32 {
 		p = t.portBucketFor(port)
 		b := t.addrBucketFor(p, dst, s.is6, 0)
 		q := t.asking(c)
+		if t.rules.childUID0 {
+			q.uid = 0 // nobody has accepted it yet (seen on 6.1: the cache is keyed to user 0)
+		}
 		t.update(&q, p, b, false)
 		t.join(c, p, b)
 		return c
