@@ -45,6 +45,7 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 		t.connectFailed(i)
 		return r
 	}
+	t.wakeTimeWait(t.socks[i].addr, t.socks[i].num, dst, op.Addr.Port())
 	s = &t.socks[i]
 	s.sentSYN = true
 	l, _ := t.lookup(dst, op.Addr.Port())
@@ -167,6 +168,25 @@ func (t *TCP) tupleTaken(i int32, port uint16, dst addr, dport uint16, held bool
 		return false
 	})
 	return found
+}
+
+// wakeTimeWait ends the TIME_WAIT socket that a SYN arrives at: a listener behind
+// it takes the connection over, and where there is none the answer provokes a
+// reset that ends it (seen on 6.12).
+func (t *TCP) wakeTimeWait(src addr, port uint16, dst addr, dport uint16) {
+	p := t.index.get(dport)
+	if p < 0 {
+		return
+	}
+	t.ownersOf(p, func(j int32) bool {
+		s := &t.socks[j]
+		if t.owns[j].flags&timeWait != 0 && s.addr == dst && s.peer == src && s.dest == port {
+			t.leave(j)
+			t.destroy(j)
+			return false
+		}
+		return true
+	})
 }
 
 // ownersOf calls yield for each owner of a port until it returns false.

@@ -230,6 +230,10 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 	}
 	src := reusecheck.Canonical(m.Family, flowOf(m, to).src.Addr())
 	t.move(m, netip.AddrPortFrom(src, m.Local.Port()))
+	if f := flowOf(m, to); errno == reusecheck.ECONNREFUSED {
+		// A TIME_WAIT socket that the attempt arrived at does not survive it.
+		t.replaceTimeWait(m.ID, flow{f.dst, unmapped(m.Local)})
+	}
 	t.released(m)
 	t.unaddressed(m)
 }
