@@ -43,7 +43,7 @@ func (r *run) small() bool {
 		return true
 	}
 	g.enrich()
-	g.spare = r.opts.MaxPairs / 2
+	g.spare = r.opts.MaxPairs / 4
 	return r.list(g, r.best.w[wSteps]-1)
 }
 
@@ -130,7 +130,7 @@ func (r *run) world() (g grammar, ok bool) {
 	uids := users[:min(len(users), distinct(d, func(op *rc.Op) uint32 { return op.UID }))]
 	ds := devs[:min(len(devs), distinct(d, func(op *rc.Op) rc.Dev { return op.Dev }))]
 	g.attrs = d.w[wAttrs] + 1
-	g.spare = r.opts.MaxPairs
+	g.spare = r.opts.MaxPairs / 2
 	g.uids, g.devs, g.udp = uids, ds, d.ops[0].Family.IsUDP()
 	g.addLines(six, four, opts)
 	g.addSets(opts)
