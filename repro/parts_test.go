@@ -1,0 +1,45 @@
+package repro
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// A part that no trace of testdata uses is one that no test compiles.
+func TestEveryPartIsUsedByAProgramOfSomeTrace(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.trace")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no traces in testdata", err)
+	}
+	for _, lang := range []string{"c", "python", "go"} {
+		lib := readLibrary(lang)
+		seen := make(map[string]bool)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr, err := reusecheck.Parse(file, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := newLowering(tr, lang, newNameTable(lib, nil, "")).lower()
+			if err != nil {
+				t.Errorf("%s: %v", lang, err)
+				continue
+			}
+			parts, _ := lib.selected(p.used)
+			for _, part := range parts {
+				seen[part.name] = true
+			}
+		}
+		for _, p := range lib.parts {
+			if !seen[p.name] {
+				t.Errorf("parts/%s.txt: no trace uses %s", lang, p.name)
+			}
+		}
+	}
+}
