@@ -171,7 +171,7 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			ok := true
 			switch op.Verb {
 			case rc.VConnect:
-				ok = replace(rc.Bind(op.Sock, op.Addr)) && replace(rc.Listen(op.Sock))
+				ok = replace(rc.Bind(op.Sock, op.Addr)) && replace(rc.Listen(op.Sock)) && asChildren(d, i, yield)
 			case rc.VListen:
 				ok = replace(rc.Bind(op.Sock, netip.AddrPortFrom(simplest(fam[op.Sock]), ports[0])))
 			case rc.VTimeWait:
@@ -190,6 +190,25 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			}
 		}
 	}
+}
+
+// asChildren makes the socket that connects in step i the child of one that
+// listens before: no simpler step, but one that needs less of the rest.
+func asChildren(d *draft, i int, yield func(draft) bool) bool {
+	op := d.ops[i]
+	for j := range d.ops[:i] {
+		l := d.ops[j].Sock
+		if d.ops[j].Verb != rc.VListen || l == op.Sock {
+			continue
+		}
+		c := d.clone()
+		c.ops[i] = rc.Inherit(l, op.Sock, withPort(op.Addr, 0))
+		c = c.without(func(k int, o *rc.Op) bool { return k < i && about(o, op.Sock) })
+		if !yield(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // withSetInLine gives the socket from the start what step i sets later.
