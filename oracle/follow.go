@@ -167,7 +167,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 	m.State = reusecheck.Connected
 	m.Peer = netip.AddrPortFrom(reusecheck.Canonical(m.Family, f.dst.Addr()), f.dst.Port())
 	f.src = unmapped(m.Local)
-	t.replaceTimeWait(m.ID, f)
+	t.replaceTimeWait(f)
 	if f.src != f.dst {
 		t.acceptOther(m.ID, f)
 	}
@@ -175,7 +175,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 
 // acceptOther adds the nameless end that a listener accepts.
 func (t *TCP) acceptOther(opener reusecheck.ID, f flow) {
-	t.replaceTimeWait(opener, flow{f.dst, f.src})
+	t.replaceTimeWait(flow{f.dst, f.src})
 	ts := t.takersOf(f.dst)
 	slot, sure := ts.pick()
 	if slot == none {
@@ -201,10 +201,10 @@ func (t *TCP) accept(l *reusecheck.Socket, id reusecheck.ID, at netip.AddrPort) 
 }
 
 // replaceTimeWait ends the TIME_WAIT socket whose 4-tuple a new connection took.
-func (t *TCP) replaceTimeWait(by reusecheck.ID, f flow) {
+func (t *TCP) replaceTimeWait(f flow) {
 	for i := t.firstOf(f.src.Port()); i != none; i = t.socks[i].next {
 		o := &t.socks[i]
-		if o.ID != by && o.State == reusecheck.TimeWait && unmapped(o.Local) == f.src && unmapped(o.Peer) == f.dst {
+		if o.State == reusecheck.TimeWait && unmapped(o.Local) == f.src && unmapped(o.Peer) == f.dst {
 			t.remove(o)
 			return
 		}
@@ -232,7 +232,7 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 	t.move(m, netip.AddrPortFrom(src, m.Local.Port()))
 	if f := flowOf(m, to); errno == reusecheck.ECONNREFUSED {
 		// A TIME_WAIT socket that the attempt arrived at does not survive it.
-		t.replaceTimeWait(m.ID, flow{f.dst, unmapped(m.Local)})
+		t.replaceTimeWait(flow{f.dst, unmapped(m.Local)})
 	}
 	t.released(m)
 	t.unaddressed(m)
@@ -250,7 +250,7 @@ func (t *TCP) inherited(l *member, op reusecheck.Op, got reusecheck.Answer) {
 	}
 	from := l.Socket
 	child := t.accept(&from, op.Child, netip.AddrPortFrom(op.Addr.Addr(), number))
-	child.vague = got.Kind == reusecheck.Received && got.Who != op.Sock
+	child.vague = got.Kind == reusecheck.Received
 }
 
 // released: a socket that is closed, or closes by itself, keeps its port only if
@@ -337,9 +337,6 @@ func (t *TCP) disconnected(m *member) {
 // timeWaited: what is left of a connection keeps options, device and address and
 // has no user any more. It keeps the port whoever named it.
 func (t *TCP) timeWaited(m *member) {
-	if m.State != reusecheck.Connected {
-		return
-	}
 	t.endOther(m.ID)
 	m.State, m.UID = reusecheck.TimeWait, 0
 }

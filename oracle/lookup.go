@@ -157,7 +157,7 @@ func (t *TCP) judgeTaken(l *member, to netip.AddrPort, got reusecheck.Answer) Ve
 	switch {
 	case got.Kind == reusecheck.OK && named:
 		return agree(got)
-	case got.Kind == reusecheck.Received && got.Who != l.ID:
+	case got.Kind == reusecheck.Received:
 		if who := t.find(got.Who); who != nil && ts.bestIs(who, to) {
 			return agree(got)
 		}
