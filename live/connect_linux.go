@@ -209,7 +209,8 @@ func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
 	if err != nil {
 		return answer(err)
 	}
-	s.ended, s.queued = false, false
+	s.ended = false
+	r.leaveQueue(s)
 	if closes {
 		return reusecheck.Success, r.stops(s)
 	}

@@ -45,6 +45,23 @@ func (r *runner) awaitQueued(netip.AddrPort) error {
 	return err
 }
 
+// leaveQueue takes a connection out of the queue that it waits in, once its
+// opener has reset it: closed, it owns no port, but stands before the next one.
+func (r *runner) leaveQueue(s *socket) {
+	if !s.queued {
+		return
+	}
+	s.queued = false
+	for _, l := range r.socks {
+		if l == nil || !l.listening || l.port != s.queuedAt {
+			continue
+		}
+		if fd, _, err := unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
+			abort(fd)
+		}
+	}
+}
+
 // stops follows a socket that has left what it did: a listener's queue goes with it.
 func (r *runner) stops(s *socket) error {
 	listened, port := s.listening, s.port

@@ -327,6 +327,7 @@ func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
 		return r.disconnect(s)
 	case reusecheck.VClose:
 		r.reset(s)
+		r.leaveQueue(s)
 		r.forget(op.Sock)
 		return reusecheck.Success, r.stops(s)
 	case reusecheck.VExpire:
