@@ -75,8 +75,11 @@ func PortOf(w uint64) int { return int(w >> pPort & 3) }
 // WithPort is a socket's word with the port of another code.
 func WithPort(w uint64, code int) uint64 { return w&^(3<<pPort) | uint64(code)<<pPort }
 
-// WithoutPlaces is a word without the places of a listener.
-func WithoutPlaces(w uint64) uint64 { return w &^ (31<<pSerial | 31<<pGroup) }
+// Forgetful is a word without the place of a listener, the peer of a connection,
+// and what the socket did before.
+func Forgetful(w uint64) uint64 {
+	return w &^ (31<<pSerial | 31<<pGroup | 15<<pPeer | 3<<pDest | (32|64|128|256)<<pBools)
+}
 
 // CacheBits are the bits of a port's word that are its cache, and that it exists.
 const CacheBits = 1<<pbOpen - 1 | 1<<pbLive
