@@ -1,5 +1,10 @@
 package reusecheck
 
+import (
+	"slices"
+	"strings"
+)
+
 // Lookup is the evidence behind a send's answer: how the stack came to the
 // socket that got the datagram.
 type Lookup struct {
@@ -30,3 +35,33 @@ const (
 var tableNames = [...]string{TableNone: "none", TableSkipped: "skipped", TableMissed: "missed", TableHit: "hit"}
 
 func (t Table) String() string { return nameOf(tableNames[:], int(t), "table") }
+
+// Faults are what an [Inspector]'s Check finds wrong with the stack that it
+// models, as opposed to a mistake of the model.
+type Faults []Fault
+
+// Fault is one thing that is wrong in a stack's structure.
+type Fault struct {
+	Kind string // in words that are the same for every fault of a kind
+	Sock ID     // the socket that it is about, NoID for none
+	Text string
+}
+
+func (f Faults) Error() string {
+	texts := make([]string, len(f))
+	for i := range f {
+		texts[i] = f[i].Text
+	}
+	return strings.Join(texts, "; ")
+}
+
+// New gives the faults of f that are not in old.
+func (f Faults) New(old Faults) Faults {
+	var fresh Faults
+	for _, x := range f {
+		if !slices.ContainsFunc(old, func(o Fault) bool { return o.Kind == x.Kind && o.Sock == x.Sock }) {
+			fresh = append(fresh, x)
+		}
+	}
+	return fresh
+}

@@ -127,8 +127,9 @@ func (t *TCP) reservedPort(port int) bool {
 
 // rangeOf is the range that a socket's automatic port comes from. Each bound of
 // its own range counts only if it lies in the namespace's.
-func (t *TCP) rangeOf(i int32) rc.PortRange {
-	r, own := t.auto, t.socks[i].span
+func (t *TCP) rangeOf(i int32) rc.PortRange { return narrow(t.auto, t.socks[i].span) }
+
+func narrow(r, own rc.PortRange) rc.PortRange {
 	if own == (rc.PortRange{}) {
 		return r
 	}

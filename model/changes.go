@@ -13,6 +13,7 @@ type Change struct {
 	Rows    string // the known bugs that it brings or mends
 	Doc     string // what rule it sets, and where that was seen
 	set     func(*Rules)
+	udp     func(*UDPRules) // for a change of UDP
 }
 
 // oldest are the rules before any change of the list.

@@ -10,10 +10,13 @@ import (
 
 // Profile is a modelled kernel: a generation with changes added or taken away.
 type Profile struct {
+	// Generation is the kernel line as TCP has it, or as the first system has
+	// it that models the line.
 	Generation Generation
 	Added      []string
 	Removed    []string
 	rules      Rules
+	udp        UDPRules
 }
 
 // Release is the kernel release that the profile's generation stands for.
@@ -23,37 +26,39 @@ func (p *Profile) Release() string { return p.Generation.Release }
 // order of the list of changes.
 func (p *Profile) String() string {
 	s := p.Generation.Name
-	for i := range changes {
-		n := changes[i].Name
-		switch {
-		case slices.Contains(p.Added, n):
-			s += "+" + n
-		case slices.Contains(p.Removed, n):
-			s += "-" + n
+	for _, side := range sides {
+		for i := range side.changes {
+			n := side.changes[i].Name
+			switch {
+			case slices.Contains(p.Added, n):
+				s += "+" + n
+			case slices.Contains(p.Removed, n):
+				s += "-" + n
+			}
 		}
 	}
 	return s
 }
 
-// Changes lists the changes that the profile has, in order.
-func (p *Profile) Changes() []Change {
+// Changes lists the changes of TCP that the profile has, in order.
+func (p *Profile) Changes() []Change { return p.ChangesOf(rc.TCP) }
+
+// ChangesOf lists the changes of one system that the profile has, in order.
+func (p *Profile) ChangesOf(system rc.System) []Change {
 	var cs []Change
-	for _, c := range changes {
-		if p.has(c.Name) {
+	side := sideOf(system)
+	line, _ := side.generation(p.Generation.Name)
+	for _, c := range side.changes {
+		in := slices.Contains(line.Changes, c.Name) && !slices.Contains(p.Removed, c.Name)
+		if in || slices.Contains(p.Added, c.Name) {
 			cs = append(cs, c)
 		}
 	}
 	return cs
 }
 
-func (p *Profile) has(name string) bool {
-	if slices.Contains(p.Added, name) {
-		return true
-	}
-	return slices.Contains(p.Generation.Changes, name) && !slices.Contains(p.Removed, name)
-}
-
-// New makes a stack that behaves as the profile's kernel, freshly reset.
+// New makes a TCP stack that behaves as the profile's kernel, freshly reset. For
+// any system there is [Profile.Stack].
 func (p *Profile) New() *TCP {
 	t := &TCP{rules: p.rules, profile: p}
 	if err := t.Reset(rc.Config{}); err != nil {
@@ -70,8 +75,8 @@ func Parse(name string) (*Profile, error) {
 		end = len(name)
 	}
 	p := &Profile{}
-	for _, g := range generations {
-		if g.Name == name[:end] {
+	for _, side := range sides {
+		if g, ok := side.generation(name[:end]); ok && p.Generation.Name == "" {
 			p.Generation = g
 		}
 	}
@@ -80,8 +85,7 @@ func Parse(name string) (*Profile, error) {
 	}
 	for rest := name[end:]; rest != ""; {
 		sign, word := rest[0], ""
-		for i := range changes {
-			n := changes[i].Name
+		for _, n := range changeNames() {
 			if strings.HasPrefix(rest[1:], n) && len(n) > len(word) && ends(rest[1+len(n):]) {
 				word = n
 			}
@@ -94,9 +98,12 @@ func Parse(name string) (*Profile, error) {
 		}
 		rest = rest[1+len(word):]
 	}
-	p.rules = oldest()
-	for _, c := range p.Changes() {
+	p.rules, p.udp = oldest(), oldestUDP()
+	for _, c := range p.ChangesOf(rc.TCP) {
 		c.set(&p.rules)
+	}
+	for _, c := range p.ChangesOf(rc.UDP) {
+		c.udp(&p.udp)
 	}
 	return p, nil
 }
@@ -107,7 +114,11 @@ func (p *Profile) apply(sign byte, name string) error {
 	if slices.Contains(p.Added, name) || slices.Contains(p.Removed, name) {
 		return fmt.Errorf("change %s is named twice", name)
 	}
-	in := slices.Contains(p.Generation.Changes, name)
+	in := false
+	for _, side := range sides {
+		line, _ := side.generation(p.Generation.Name)
+		in = in || slices.Contains(line.Changes, name)
+	}
 	switch {
 	case sign == '+' && in:
 		return fmt.Errorf("%s has the change %s already", p.Generation.Name, name)
@@ -132,19 +143,19 @@ func MustParse(name string) *Profile {
 
 func generationNames() string {
 	var s []string
-	for _, g := range generations {
-		s = append(s, g.Name)
+	for _, side := range sides {
+		for _, g := range side.generations {
+			if !slices.Contains(s, g.Name) {
+				s = append(s, g.Name)
+			}
+		}
 	}
 	return strings.Join(s, ", ")
 }
 
 // suggestion names the change that looks most like a word.
 func suggestion(word string) string {
-	var names []string
-	for i := range changes {
-		names = append(names, changes[i].Name)
-	}
-	if n := rc.Nearest(word, names); n != "" {
+	if n := rc.Nearest(word, changeNames()); n != "" {
 		return fmt.Sprintf(" (did you mean %s?)", n)
 	}
 	return ""

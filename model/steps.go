@@ -222,7 +222,9 @@ func (t *TCP) bind(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 // notLocal reports why an address cannot be bound: the namespace has all of
 // 127/8, ::1, and fd00::1 and fd00::2 on its loopback. A host-scope IPv6 address
 // must be on the socket's device, one of wider scope need not.
-func (t *TCP) notLocal(i int32, a addr) rc.Reason {
+func (t *TCP) notLocal(i int32, a addr) rc.Reason { return notLocalOn(a, t.owns[i].dev) }
+
+func notLocalOn(a addr, dev rc.Dev) rc.Reason {
 	switch {
 	case a.wildcard():
 		return rc.ReasonNone
@@ -231,7 +233,7 @@ func (t *TCP) notLocal(i int32, a addr) rc.Reason {
 			return rc.RefuseNotLocal
 		}
 	case a == loopback6:
-		if d := t.owns[i].dev; d != rc.NoDev && d != rc.DevLo {
+		if dev != rc.NoDev && dev != rc.DevLo {
 			return rc.RefuseDevice
 		}
 	case a.hi != uniqueLocal || a.lo != 1 && a.lo != 2:

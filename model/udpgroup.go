@@ -1,0 +1,79 @@
+package model
+
+// A group starts with room for 128 members and doubles, up to the largest number
+// that its counter holds.
+const (
+	groupRoom = 128
+	groupMost = 1<<16 - 1
+)
+
+// joinGroup puts a socket that is about to get its port into a reuseport group:
+// that of the first socket of the port that is like it, which gets one if it has
+// none, or one of its own. It reports whether there was room.
+func (u *UDP) joinGroup(i int32, port uint16) bool {
+	s := &u.socks[i]
+	if p := u.index.get(port); p >= 0 {
+		for j := u.ports[p].first; j >= 0; j = u.socks[j].next {
+			o := &u.socks[j]
+			if j != i && o.is6 == s.is6 && o.flags&v6only == s.flags&v6only && o.dev == s.dev &&
+				o.flags&reusePort != 0 && o.uid == s.uid && o.addr == s.addr {
+				if o.group < 0 {
+					u.newGroup(j)
+				}
+				return u.addToGroup(i, o.group)
+			}
+		}
+	}
+	u.newGroup(i)
+	return true
+}
+
+func (u *UDP) newGroup(i int32) {
+	g := u.freeG
+	if g >= 0 {
+		u.freeG = int32(u.groups[g].max)
+	} else {
+		g = int32(len(u.groups))
+		u.groups = append(u.groups, udpGroup{})
+	}
+	kept := u.groups[g].members[:0]
+	u.groups[g] = udpGroup{members: append(kept, i), max: groupRoom, live: true}
+	u.socks[i].group = g
+}
+
+func (u *UDP) addToGroup(i, g int32) bool {
+	l := &u.groups[g]
+	if len(l.members) == l.max {
+		if 2*l.max > groupMost {
+			return false
+		}
+		l.max *= 2
+		if u.rules.growForgets {
+			l.hasConns = false
+		}
+	}
+	l.members = append(l.members, i)
+	u.socks[i].group = g
+	return true
+}
+
+// leaveGroup ends a membership, for good: only a bind starts one.
+func (u *UDP) leaveGroup(i int32) {
+	g := u.socks[i].group
+	if g < 0 {
+		return
+	}
+	u.socks[i].group = none
+	l := &u.groups[g]
+	for k, j := range l.members {
+		if j == i {
+			l.members[k] = l.members[len(l.members)-1]
+			l.members = l.members[:len(l.members)-1]
+			break
+		}
+	}
+	if len(l.members) == 0 {
+		*l = udpGroup{members: l.members, max: int(u.freeG)}
+		u.freeG = g
+	}
+}
