@@ -5,6 +5,7 @@
 //     this project began with;
 //   - tcp/history, the mistakes of past kernels, wrong and right;
 //   - tcp/cases, divergences seen on running kernels;
+//   - tcp/findings, what this project's own searches found;
 //   - tcp/demand, what people ask about address reuse.
 //
 // A new trace is a new file: nothing else has to be changed. It is replayed by
