@@ -46,10 +46,11 @@ const (
 	byUser
 	byChange   // the owner changed after it was admitted
 	byUpdate   // the owner came without a cache update (connect, inherit)
+	byChild    // the cache is keyed to a connection, which was never checked
 	mixed      // IPv4 against IPv6 or v4-mapped
 	wildBinder // the binder asks for a wildcard address
 	wildOwner  // the owner has one
-	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate
+	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild
 )
 
 var tagNames = []struct {
@@ -57,7 +58,8 @@ var tagNames = []struct {
 	name string
 }{
 	{byReuseAddr, "reuseaddr"}, {byDevice, "device"}, {byV6Only, "v6only"}, {byAddress, "address"},
-	{byUser, "user"}, {byChange, "change after bind"}, {byUpdate, "no update"}, {mixed, "mixed families"},
+	{byUser, "user"}, {byChange, "change after bind"}, {byUpdate, "no update"},
+	{byChild, "unchecked child"}, {mixed, "mixed families"},
 	{wildBinder, "wildcard binder"}, {wildOwner, "wildcard owner"},
 }
 
@@ -249,6 +251,9 @@ func causeTags(o *Observation) Tags {
 		}
 		if (k.Opts^s.Opts)&reusecheck.V6Only != 0 && k.Family == s.Family {
 			t |= byV6Only
+		}
+		if k.State == reusecheck.Connected {
+			t |= byChild
 		}
 		if k.Dev != s.Dev {
 			t |= byDevice
