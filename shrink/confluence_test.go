@@ -35,6 +35,7 @@ var known = []struct{ file, kernel, property string }{
 	{"history/18-first-wildcard-only-wrong", "6.12-every-wildcard", "complete"},
 	{"history/19-mapped-meets-v6only-wrong", "6.12-mapped-past-v6only", "complete"},
 	{"history/25-timewait-reuseport-wrong", "6.18-timewait-reuseport", "complete"},
+	{"history/E2-unaccepted-child-wrong", "6.18-unaccepted-child-user", "complete"},
 	{"history/E1-mapped-beside-mapped-wildcard", "6.1", "complete"},
 }
 
