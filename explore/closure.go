@@ -163,14 +163,13 @@ func (v *invariant) attributes(w uint64) feature {
 
 // firstCache is the cache after a request on a port that nobody owns.
 func (t *tables) firstCache(q *asker) int {
-	key := [2]int{-1, q.row}
-	if g, ok := t.grants[key]; ok {
-		return g.after
+	c, ok := t.firsts[q.row]
+	if !ok {
+		_, n, _ := t.run(0, []uint64{q.self, t.helper}, 0, q.act)
+		c = t.cache(n.Ports[0])
+		t.firsts[q.row] = c
 	}
-	_, n, _ := t.run(0, []uint64{q.self, t.helper}, 0, q.act)
-	g := grant{after: t.cache(n.Ports[0])}
-	t.grants[key] = g
-	return g.after
+	return c
 }
 
 func (v *invariant) set(c int) bitset {
@@ -206,9 +205,9 @@ func (v *invariant) close(c int) {
 		if mask != nil && !s.meets(mask) {
 			continue
 		}
-		v.merge(g.after, s, mask)
+		v.merge(int(g.after), s, mask)
 		for _, q := range v.by[row] {
-			v.put(g.after, v.t.index[q.word])
+			v.put(int(g.after), v.t.index[q.word])
 		}
 	}
 	v.listens(c)
@@ -286,9 +285,9 @@ func (v *invariant) listens(c int) {
 		if g.after < 0 {
 			return
 		}
-		v.merge(g.after, s, v.passing(row, g))
+		v.merge(int(g.after), s, v.passing(row, g))
 		for _, i := range who {
-			v.put(g.after, v.t.index[v.t.lives[i].listen.word])
+			v.put(int(g.after), v.t.index[v.t.lives[i].listen.word])
 		}
 	})
 }
@@ -320,18 +319,16 @@ func (v *invariant) unchecked(c int) {
 // released is the cache after an owner has left, if those who stay allow it all
 // that they ever may.
 func (t *tables) released(c int) int {
-	key := [2]int{c, -1}
-	if g, ok := t.grants[key]; ok {
-		return g.after
+	r, ok := t.frees[c]
+	if !ok {
+		r = c
+		x := t.members[0]
+		if _, n, ok := t.run(t.caches[c]|model.OpenBits, []uint64{x, x}, 0, &action{op: rc.Close(0)}); ok {
+			r = t.cache(n.Ports[0])
+		}
+		t.frees[c] = r
 	}
-	x := t.members[0]
-	_, n, ok := t.run(t.caches[c]|model.OpenBits, []uint64{x, x}, 0, &action{op: rc.Close(0)})
-	g := grant{after: c}
-	if ok {
-		g.after = t.cache(n.Ports[0])
-	}
-	t.grants[key] = g
-	return g.after
+	return r
 }
 
 // pairs counts the caches that have owners, and the pairs.
@@ -435,12 +432,12 @@ func (v *invariant) imprecise() (abstract, bool) {
 		}
 		for _, row := range v.rows {
 			if g := v.t.grant(at.cache, row); g.after >= 0 {
-				visit(at, row, v.by[row][0], g.after, g.fast)
+				visit(at, row, v.by[row][0], int(g.after), g.fast)
 			}
 		}
 		v.listeners(at.cache, func(row int, who []int) {
 			if g := v.t.grant(at.cache, row); g.after >= 0 {
-				visit(at, row, v.t.lives[who[0]].listen, g.after, g.fast)
+				visit(at, row, v.t.lives[who[0]].listen, int(g.after), g.fast)
 			}
 		})
 		for i := range v.hands {

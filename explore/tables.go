@@ -39,8 +39,11 @@ type tables struct {
 	members    []uint64       // one word of each class
 	rows       [][]stand      // by row of requests, then by class
 	asks       []asker        // one request of each row
-	grants     map[[2]int]grant
+	grants     [][]grant      // by cache, then by row
+	firsts     map[int]int    // caches of a port that nobody owned, by row
+	frees      map[int]int    // caches after an owner has left, by cache
 	setsOf     []*rowSets
+	passers    []int
 	helper     uint64 // a listener of the second port
 }
 
@@ -92,8 +95,9 @@ const (
 
 // grant is what the cache makes of a request.
 type grant struct {
+	known bool
 	fast  bool
-	after int // the cache afterwards, negative when no owner lets it pass
+	after int32 // the cache afterwards, negative when no owner lets it pass
 }
 
 func newTables(kernel *model.Profile) (*tables, error) {
@@ -109,7 +113,7 @@ func newTables(kernel *model.Profile) (*tables, error) {
 	e.config.Ports = rc.PortRange{Lo: w.Ports[0], Hi: w.Ports[0]}
 	e.precise = false
 	t := &tables{e: e, index: map[uint64]int{}, cacheIndex: map[uint64]int{}, classes: map[uint64]int{},
-		grants: map[[2]int]grant{}, past: map[uint64]int{}, byRead: map[request]int{}}
+		firsts: map[int]int{}, frees: map[int]int{}, past: map[uint64]int{}, byRead: map[request]int{}}
 	if t.step, err = e.stepper(); err != nil {
 		return nil, err
 	}
@@ -426,35 +430,90 @@ func (t *tables) against(q *asker, own uint64) bool {
 
 // grant says what a cache makes of a request that every owner lets pass.
 func (t *tables) grant(cache, row int) grant {
-	key := [2]int{cache, row}
-	if g, ok := t.grants[key]; ok {
-		return g
+	for cache >= len(t.grants) {
+		t.grants = append(t.grants, nil)
 	}
-	g := grant{after: -1}
+	of := t.grants[cache]
+	if row >= len(of) {
+		of = append(of, make([]grant, len(t.rows)-len(of))...)
+		t.grants[cache] = of
+	}
+	if !of[row].known {
+		of[row] = t.findGrant(cache, row)
+	}
+	return of[row]
+}
+
+func (t *tables) findGrant(cache, row int) grant {
+	g := grant{known: true, after: -1}
 	q := &t.asks[row]
 	w := t.caches[cache] | model.OpenBits
 	if model.PortOf(q.self) == 1 {
 		// It is an owner itself and passes itself.
-		if res, n, ok := t.run(w, []uint64{q.self}, 0, q.act); ok && res.Errno != rc.EADDRINUSE {
-			g = grant{res.Path == rc.PathFast, t.cache(n.Ports[0])}
+		if res, after, ok := t.cacheAfter(w, q, 0); ok && res.Errno != rc.EADDRINUSE {
+			g = grant{true, res.Path == rc.PathFast, int32(t.cache(after))}
 		}
-		t.grants[key] = g
 		return g
 	}
-	for class := 0; class < len(t.members) && g.after < 0; class++ {
-		if class > 0 && t.stand(row, class)&scanMayPass == 0 {
-			continue
+	// The cache answers without a look at owners, so any will do; the scan
+	// answers for one that it passes.
+	own := t.members[max(0, t.passer(row))]
+	for _, makers := range [2]uint64{0, model.MakerBits} {
+		res, after, ok := t.cacheAfter(w|makers, q, own)
+		if ok && res.Errno != rc.EADDRINUSE && res.Errno != rc.EADDRNOTAVAIL {
+			return grant{true, res.Path == rc.PathFast, int32(t.cache(after))}
 		}
-		for _, makers := range [2]uint64{0, model.MakerBits} {
-			res, n, ok := t.run(w|makers, []uint64{q.self, t.members[class], t.helper}, 0, q.act)
-			if ok && model.PortOf(n.Socks[0]) == 1 {
-				g = grant{res.Path == rc.PathFast, t.cache(n.Ports[0])}
+		if !t.step.codec.MakersCount() {
+			break
+		}
+	}
+	return g
+}
+
+// passer is a class of owners that lets a row's requests pass, negative for none.
+func (t *tables) passer(row int) int {
+	for row >= len(t.passers) {
+		t.passers = append(t.passers, -2)
+	}
+	if t.passers[row] == -2 {
+		t.passers[row] = -1
+		for c := range t.members {
+			if t.stand(row, c)&scanMayPass != 0 {
+				t.passers[row] = c
 				break
 			}
 		}
 	}
-	t.grants[key] = g
-	return g
+	return t.passers[row]
+}
+
+// cacheAfter performs a request beside one owner (0 for none) and gives the
+// port's cache.
+func (t *tables) cacheAfter(cache uint64, q *asker, own uint64) (rc.Result, uint64, bool) {
+	var st model.State
+	st.Socks[0], st.Socks[1] = q.self, own
+	st.Ports[0] = cache
+	if q.opens() {
+		st.Socks[2], st.Ports[1] = t.helper, model.BareCache
+	}
+	s := t.step
+	if err := s.codec.Load(s.base, t.e.kernel, &st); err != nil {
+		return rc.Result{}, 0, false
+	}
+	create, op := q.act.at(0)
+	if q.act.fresh {
+		if _, err := s.base.Do(create); err != nil {
+			return rc.Result{}, 0, false
+		}
+	}
+	res, err := s.base.Do(op)
+	if err != nil {
+		return res, 0, false
+	}
+	w, err := s.codec.PortWord(s.base, 0)
+	return res, w, err == nil
 }
 
 func rcPort(a netip.AddrPort, port uint16) netip.AddrPort { return netip.AddrPortFrom(a.Addr(), port) }
+
+func rcPort2(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }

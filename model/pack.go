@@ -232,6 +232,14 @@ func (c *Codec) Pack(t *TCP, s *State) error {
 	return nil
 }
 
+// PortWord is the word of one of the domain's ports, 0 when nobody owns it.
+func (c *Codec) PortWord(t *TCP, port int) (uint64, error) {
+	if b := t.index.get(c.dom.Ports[port]); b >= 0 {
+		return c.bucket(t, b)
+	}
+	return 0, nil
+}
+
 // rank collects the serials of listeners, which count by their order only.
 func (c *Codec) rank(t *TCP) {
 	c.serial = c.serial[:0]

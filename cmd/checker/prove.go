@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reusecheck/reusecheck/explore"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+type proveFlags struct {
+	kernel      string
+	properties  []string
+	assume      []string
+	weakest     bool
+	sockets     int
+	certificate string
+	table       bool
+	json        bool
+}
+
+func newProve(std streams) *cobra.Command {
+	var f proveFlags
+	cmd := &cobra.Command{
+		Use:   "prove",
+		Short: "prove a property for any number of sockets, or say what stands in the way",
+		Long: `Prove closes a bucket under every step, as a cache and one owner, the others
+doing whatever they please. If no pair of the two violates the property, it holds
+for any number of sockets, addresses, users and devices; the verdict names what
+was assumed. If one does, a concrete history is looked for. See docs/proof.md.
+
+Requests for a port that the user names or holds are judged; what connect and
+automatic ports answer is not.
+
+` + assumptionHelp() + `
+` + exitCodes,
+		Example: `  checker prove --kernel 6.18+stand-in-strict-match --property sound --assume no-set,no-redirect,no-shutdown
+  checker prove --kernel 5.4 --property precise --weakest
+  checker prove --kernel 6.18+exact-strict-match --assume no-set,no-redirect,no-shutdown --certificate sound.smt2
+  checker prove --table > verdicts.md`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return prove(cmd, std, &f) },
+	}
+	addKernel(cmd, &f.kernel)
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.properties, "property", []string{"sound"}, "properties to prove, joined by commas: sound, complete, precise")
+	fs.StringSliceVar(&f.assume, "assume", nil, "what does not happen, joined by commas")
+	fs.BoolVar(&f.weakest, "weakest", false, "find assumptions of which none can be given up")
+	fs.IntVar(&f.sockets, "sockets", 3, "sockets of a history that is looked for where there is no proof")
+	fs.StringVar(&f.certificate, "certificate", "", "write the proof of soundness to this file, as SMT-LIB 2 for z3")
+	fs.BoolVar(&f.table, "table", false, "write the table of verdicts for every generation, as Markdown")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func assumptionHelp() string {
+	var b strings.Builder
+	b.WriteString("Assumptions:\n")
+	names, docs := explore.Assumptions()
+	for i, n := range names {
+		writeItem(&b, n, docs[i])
+	}
+	return b.String()
+}
+
+func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
+	if f.table {
+		kernels := explore.VerdictKernels()
+		if cmd.Flags().Changed("kernel") {
+			kernels = strings.Split(f.kernel, ",")
+		}
+		return explore.WriteVerdicts(cmd.Context(), std.out, kernels, f.sockets, func(s string) { fmt.Fprintln(std.errs, s) })
+	}
+	profile, err := model.Parse(f.kernel)
+	if err != nil {
+		return err
+	}
+	props, err := provable(f.properties)
+	if err != nil {
+		return err
+	}
+	assume, err := explore.ParseAssumptions(f.assume)
+	if err != nil {
+		return err
+	}
+	if f.sockets < 1 || f.sockets > model.MaxSockets {
+		return fmt.Errorf("--sockets is %d: give a number from 1 to %d", f.sockets, model.MaxSockets)
+	}
+	p, err := explore.NewProver(profile)
+	if err != nil {
+		return err
+	}
+	open := false
+	for _, prop := range props {
+		a := assume
+		if f.weakest {
+			a, _ = p.Weakest(prop, assume)
+		}
+		d := p.Prove(prop, a)
+		if !d.Proved {
+			open = true
+			if err := p.Concrete(cmd.Context(), &d, prop, f.sockets); err != nil {
+				return err
+			}
+		}
+		if err := tellProof(std, f, &d); err != nil {
+			return err
+		}
+	}
+	if f.certificate != "" && !open {
+		if err := writeCertificate(p, assume, f.certificate); err != nil {
+			return err
+		}
+	}
+	if open {
+		return errFindings
+	}
+	return nil
+}
+
+func provable(names []string) ([]*spec.Property, error) {
+	var ps []*spec.Property
+	for _, n := range names {
+		i := len(ps)
+		for _, p := range explore.Provable {
+			if p.Name == n {
+				ps = append(ps, p)
+			}
+		}
+		if len(ps) == i {
+			return nil, fmt.Errorf("%q cannot be proved: give sound, complete or precise", n)
+		}
+	}
+	return ps, nil
+}
+
+func writeCertificate(p *explore.Prover, a explore.Assumption, path string) error {
+	var b strings.Builder
+	if err := p.Certificate(&b, a); err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err := fmt.Fprint(os.Stdout, b.String())
+		return err
+	}
+	return writeFile(path, []byte(b.String()))
+}
+
+type jsonVerdict struct {
+	Kernel   string `json:"kernel"`
+	Property string `json:"property"`
+	Assume   string `json:"assume"`
+	Proved   bool   `json:"proved"`
+	Caches   int    `json:"caches"`
+	Pairs    int    `json:"pairs"`
+	Pair     string `json:"pair,omitempty"`
+	World    string `json:"world,omitempty"`
+	Sockets  int    `json:"sockets,omitempty"`
+	Trace    string `json:"trace,omitempty"`
+}
+
+func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
+	if f.json {
+		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, ""}
+		if d.Trace != nil {
+			v.Trace = d.Trace.Trace.String()
+		}
+		return writeJSON(std.out, v)
+	}
+	switch {
+	case d.Proved:
+		fmt.Fprintf(std.out, "%s holds on %s for any number of sockets, assuming %s: %d caches, %d pairs of a cache and an owner, none violates it\n",
+			d.Property, f.kernel, d.Assume, d.Caches, d.Pairs)
+	case d.Trace != nil:
+		fmt.Fprintf(std.out, "%s does not hold on %s, assuming %s: %s\n\n", d.Property, f.kernel, d.Assume, d.Pair)
+		indent(std.out, d.Trace.Trace.String())
+	default:
+		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q\n",
+			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rc "github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// Prover proves properties of one kernel for any number of sockets. It keeps what
+// it learns of the kernel's rules from one proof to the next.
+type Prover struct {
+	Kernel *model.Profile
+	t      *tables
+	closed map[Assumption]*invariant
+}
+
+// NewProver fails for a kernel whose rules are not made of pairs.
+func NewProver(kernel *model.Profile) (*Prover, error) {
+	t, err := newTables(kernel)
+	if err != nil {
+		return nil, err
+	}
+	return &Prover{Kernel: kernel, t: t, closed: map[Assumption]*invariant{}}, nil
+}
+
+// Verdict is what is known of a property under assumptions.
+type Verdict struct {
+	Property string
+	Assume   Assumption
+	// Proved says that no pair of a cache and an owner violates the property,
+	// for any number of sockets.
+	Proved bool
+	// Caches and Pairs are the size of the invariant.
+	Caches, Pairs int
+	// Pair is what stands in the way of a proof, in words.
+	Pair string
+	// World is where a concrete history was looked for, and Trace the one
+	// that was found, with its answers; nil if there is none with so many Sockets.
+	World   string
+	Sockets int
+	Trace   *History
+	Failure spec.Failure
+}
+
+// Prove closes the kernel's buckets under every step that the assumptions leave
+// and looks for a pair in which the property fails.
+func (p *Prover) Prove(prop *spec.Property, a Assumption) Verdict {
+	v := p.invariant(a)
+	d := Verdict{Property: prop.Name, Assume: a}
+	d.Caches, d.Pairs = v.pairs()
+	bad, found := v.violation(prop)
+	d.Proved = !found
+	if found {
+		d.Pair = p.t.describe(bad)
+		d.World = p.t.worldOf(bad, feature(a))
+	}
+	return d
+}
+
+func (p *Prover) invariant(a Assumption) *invariant {
+	if p.closed[a] == nil {
+		p.closed[a] = p.t.closure(a)
+	}
+	return p.closed[a]
+}
+
+// Weakest finds assumptions under which a property is proved and of which none
+// can be given up: it starts with all and gives up one after the other, so that
+// those named first in Assumptions are kept only where they must be. The second
+// result is false when even all together do not help.
+func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (Assumption, bool) {
+	a := Assumption(1<<features-1) &^ Assumption(fReusePort|fListen|fClose|fWildcard)
+	if _, bad := p.invariant(a | keep).violation(prop); bad {
+		return a, false
+	}
+	for i := features - 1; i >= 0; i-- {
+		bit := Assumption(1) << i
+		if a&bit == 0 || keep&bit != 0 {
+			continue
+		}
+		if _, bad := p.invariant((a &^ bit) | keep).violation(prop); !bad {
+			a &^= bit
+		}
+	}
+	return a | keep, true
+}
+
+// Concrete looks for a history that shows what a verdict's pair does.
+func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, sockets int) error {
+	w, err := ParseWorld(d.World)
+	if err != nil {
+		return err
+	}
+	judge := NewJudge(p.Kernel, []*spec.Property{prop})
+	for n := min(2, sockets); n <= sockets && d.Trace == nil; n++ {
+		d.Sockets = n
+		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30}
+		_, err := s.Run(ctx, func(h *History) error {
+			fails, err := judge.Failures(h)
+			if err == nil && len(fails) > 0 {
+				d.Trace, d.Failure = h, fails[0]
+				return errDone
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, errDone) {
+			return err
+		}
+	}
+	return nil
+}
+
+var errDone = errors.New("found")
+
+// describe says what a violating pair is.
+func (t *tables) describe(b abstract) string {
+	q := &t.asks[b.row]
+	cache := "an unowned port"
+	if b.cache >= 0 {
+		c := t.step.codec.Cache(t.caches[b.cache])
+		cache = fmt.Sprintf("fastreuse %d, fastreuseport %d", c.FastReuse, c.FastReusePort)
+		if c.FastReusePort > 0 {
+			cache += fmt.Sprintf(" keyed to %s %s uid %d", c.Family, c.Addr, c.UID)
+		}
+	}
+	s := fmt.Sprintf("with %s, %s by a socket that is %s", cache, q.act.op.Verb, t.sock(q.word))
+	if b.owner >= 0 {
+		s += ", beside an owner that is " + t.sock(t.words[b.owner])
+	}
+	return s
+}
+
+func (t *tables) sock(w uint64) string {
+	k := t.step.kinds.of(w).sock
+	s := fmt.Sprintf("%s %s %s", k.Family, k.Local.Addr(), k.State)
+	if k.Opts != 0 {
+		s += " " + k.Opts.String()
+	}
+	if k.UID != 0 {
+		s += fmt.Sprintf(" uid=%d", k.UID)
+	}
+	if k.Dev != rc.NoDev {
+		s += " dev=" + k.Dev.String()
+	}
+	return s
+}
+
+// worldOf is a small world that has what a violating pair is made of.
+func (t *tables) worldOf(b abstract, without feature) string {
+	var socks []rc.Socket
+	q := &t.asks[b.row]
+	socks = append(socks, t.step.kinds.of(q.word).sock)
+	if b.owner >= 0 {
+		socks = append(socks, t.step.kinds.of(t.words[b.owner]).sock)
+	}
+	if b.cache >= 0 {
+		if c := t.step.codec.Cache(t.caches[b.cache]); c.FastReusePort > 0 {
+			k := rc.Socket{Family: c.Family, Local: rcPort2(c.Addr), UID: c.UID, Opts: rc.ReusePort}
+			if c.V6Only {
+				k.Opts |= rc.V6Only
+			}
+			socks = append(socks, k)
+		}
+	}
+	var words, addrs []string
+	add := func(w string) { words = with(words, w) }
+	states := feature(0)
+	for i := range socks {
+		s := &socks[i]
+		add(s.Family.String())
+		addrs = with(addrs, s.Local.Addr().String())
+		if s.UID != 0 {
+			add("uid=2")
+		}
+		if s.Dev != rc.NoDev {
+			add("dev=2")
+		}
+		if s.Opts.Has(rc.V6Only) {
+			add("v6only")
+		}
+		if s.State == rc.Connected || s.ByConnect || s.State == rc.TimeWait {
+			// It came by a connection, perhaps from the wildcard.
+			states |= fConnect | fInherit | fTimeWait | fShutdown
+			if s.Family.Is6() {
+				addrs = with(addrs, "::")
+			} else {
+				addrs = with(addrs, "0.0.0.0")
+			}
+		}
+	}
+	slices.Sort(words)
+	add("reuseaddr")
+	add("reuseport")
+	add("listen")
+	add("close")
+	for _, f := range []struct {
+		f feature
+		w []string
+	}{{fConnect, []string{"connect"}}, {fInherit, []string{"inherit"}}, {fTimeWait, []string{"timewait", "expire"}}, {fShutdown, []string{"shutdown", "disconnect"}}} {
+		if states&f.f != 0 && without&f.f == 0 {
+			for _, w := range f.w {
+				add(w)
+			}
+		}
+	}
+	if states&fConnect != 0 && without&fConnect == 0 {
+		add("ports=2")
+	}
+	for _, f := range []struct {
+		f feature
+		w string
+	}{{fSetOpt, "set-opt"}, {fSetUID, "set-uid"}, {fSetDev, "set-dev"}, {fRedirect, "other-port"}} {
+		if without&f.f == 0 && without != 0 && f.f != fRedirect {
+			switch f.f {
+			case fSetUID:
+				add("uid=2")
+			case fSetDev:
+				add("dev=2")
+			}
+			add(f.w)
+		}
+	}
+	if without&fRedirect == 0 && without&fInherit == 0 && without != 0 {
+		add("inherit")
+		add("other-port")
+		add("ports=2")
+	}
+	slices.Sort(addrs)
+	return strings.Join(words, " ") + " addr=" + strings.Join(addrs, ",")
+}
