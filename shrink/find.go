@@ -44,28 +44,42 @@ func (f *Finder) Known() []*Finding { return f.known }
 // Find shrinks a failure. It gives nil when that leads to a finding already
 // known, or is bound to: a known finding shows the same in no more circumstances.
 func (f *Finder) Find(ctx context.Context, fail spec.Failure) (*Finding, error) {
+	if f.explains(fail) {
+		return nil, nil
+	}
+	n, err := f.Shrink(ctx, fail.Trace, fail.Violation)
+	if err != nil || !f.learn(n, fail) {
+		return nil, err
+	}
+	return n, nil
+}
+
+// explains reports whether a known finding explains a failure, often enough to
+// leave it be, and takes note of it.
+func (f *Finder) explains(fail spec.Failure) bool {
 	for _, k := range f.known {
 		if k.Violation.Same(fail.Violation) {
 			if f.retried[k]++; f.retried[k] > f.Retries {
-				return nil, nil
+				return true
 			}
 		}
 	}
-	n, err := f.Shrink(ctx, fail.Trace, fail.Violation)
-	if err != nil {
-		return nil, err
-	}
-	n.History = fail.History
+	return false
+}
+
+// learn adds what a failure was shrunk to, unless it is known.
+func (f *Finder) learn(n *Finding, fail spec.Failure) bool {
 	for _, k := range f.known {
 		if k.Violation == n.Violation && k.Trace.String() == n.Trace.String() {
-			return nil, nil
+			return false
 		}
 	}
+	n.History = fail.History
 	if f.retried == nil {
 		f.retried = map[*Finding]int{}
 	}
 	f.known = append(f.known, n)
-	return n, nil
+	return true
 }
 
 // Shrink takes a trace that shows a violation down to the smallest one that
