@@ -91,15 +91,43 @@ func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (Assumption, bool
 	return a | keep, true
 }
 
-// Concrete looks for a history that shows what a verdict's pair does.
+// Concrete looks for a history that shows what a verdict's pair does: with what
+// the pair shows, then with both options, then with connections, which may have
+// led there without being seen in it and need one socket more.
 func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, sockets int) error {
-	w, err := ParseWorld(d.World)
+	worlds := []struct {
+		words   string
+		sockets int
+	}{{d.World, sockets}, {d.World + " reuseaddr reuseport", sockets}}
+	if feature(d.Assume)&fConnect == 0 {
+		words := d.World + " connect ports=2 addr=127.0.0.1"
+		if strings.Contains(words, "tcp6") {
+			words += ",::,::1"
+		}
+		if feature(d.Assume)&fShutdown == 0 {
+			words += " disconnect"
+		}
+		worlds = append(worlds, struct {
+			words   string
+			sockets int
+		}{words, min(sockets+1, model.MaxSockets)})
+	}
+	for _, w := range worlds {
+		if err := p.concrete(ctx, d, prop, w.words, w.sockets); err != nil || d.Trace != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, words string, sockets int) error {
+	w, err := ParseWorld(words)
 	if err != nil {
 		return err
 	}
 	judge := NewJudge(p.Kernel, []*spec.Property{prop})
 	for n := min(2, sockets); n <= sockets && d.Trace == nil; n++ {
-		d.Sockets = n
+		d.World, d.Sockets = words, n
 		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30}
 		_, err := s.Run(ctx, func(h *History) error {
 			fails, err := judge.Failures(h)
@@ -195,8 +223,13 @@ func (t *tables) worldOf(b abstract, without feature) string {
 		}
 	}
 	slices.Sort(words)
-	add("reuseaddr")
-	add("reuseport")
+	for i := range socks {
+		for _, o := range []rc.Opt{rc.ReuseAddr, rc.ReusePort} {
+			if socks[i].Opts.Has(o) {
+				add(o.String())
+			}
+		}
+	}
 	add("listen")
 	add("close")
 	for _, f := range []struct {
