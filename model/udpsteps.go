@@ -34,8 +34,8 @@ func (u *UDP) Can(op rc.Op) error {
 // canArrive: a datagram has addresses of one family, and both are specific.
 func canArrive(op rc.Op) error {
 	from, to := op.From.Addr().Unmap(), op.Addr.Addr().Unmap()
-	if from.Is4() != to.Is4() || from.IsUnspecified() || to.IsUnspecified() {
-		return &rc.Unsupported{What: "a datagram from " + from.String() + " to " + to.String(), Why: "no datagram has such addresses"}
+	if from.Is4() != to.Is4() || from.IsUnspecified() || to.IsUnspecified() || op.From.Port() == 0 || op.Addr.Port() == 0 {
+		return &rc.Unsupported{What: "a datagram from " + op.From.String() + " to " + op.Addr.String(), Why: "no datagram has such addresses"}
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (u *UDP) nobody(got reusecheck.Answer) Verdict {
 func (u *UDP) cannotSay(d *Datagram) string {
 	to, from := d.To.Addr(), d.From.Addr()
 	switch {
-	case to.Is4() != from.Is4() || to.IsUnspecified() || from.IsUnspecified():
+	case to.Is4() != from.Is4() || to.IsUnspecified() || from.IsUnspecified() || d.To.Port() == 0 || d.From.Port() == 0:
 		return "no datagram has such addresses"
 	case !isLocal(to) || !isLocal(from):
 		return openRoute

@@ -22,10 +22,10 @@ type Observation struct {
 	Key   *reusecheck.Socket
 	Ghost Ghost
 	// Broken is what the stack's own structure check said, nil when all is
-	// well or the stack cannot be asked.
-	Broken error
+	// well or the stack cannot be asked, and WasBroken what it said before the step.
+	Broken, WasBroken error
 
-	strict bool // see System.Strict
+	sys *System
 }
 
 // Socket finds a live socket from before the step, nil when there was none.
@@ -34,7 +34,7 @@ func (o *Observation) Socket(id reusecheck.ID) *reusecheck.Socket { return find(
 // Diverged reports whether the step left the stack in a state that the oracle
 // would not have let it reach. What follows in the history is a consequence.
 func (o *Observation) Diverged() bool {
-	return o.Broken != nil || !o.Verdict.Agrees && (o.strict || o.Got.Kind == reusecheck.OK)
+	return o.Broken != nil && !o.sys.Lasting || !o.Verdict.Agrees && (o.sys.Strict || o.Got.Kind == reusecheck.OK)
 }
 
 // Machine holds one stack to a system's properties.
@@ -60,7 +60,7 @@ func NewMachine(sys *System, stack reusecheck.Stack, props ...*Property) *Machin
 	m := &Machine{stack: stack, oracle: sys.NewOracle(), ghost: sys.NewGhost(), props: props}
 	m.chooser, _ = stack.(reusecheck.Chooser)
 	m.inspect, _ = stack.(reusecheck.Inspector)
-	m.obs.Ghost, m.obs.strict = m.ghost, sys.Strict
+	m.obs.Ghost, m.obs.sys = m.ghost, sys
 	return m
 }
 
@@ -69,6 +69,7 @@ func (m *Machine) Reset(cfg reusecheck.Config) error {
 	m.oracle.Reset(cfg)
 	m.ghost.Reset()
 	m.live[0], m.live[1] = m.live[0][:0], m.live[1][:0]
+	m.obs.Broken = nil
 	return m.stack.Reset(cfg)
 }
 
@@ -117,7 +118,7 @@ func (m *Machine) step(op reusecheck.Op, seen reusecheck.Answer) (*Observation, 
 	m.live[0], m.live[1] = after, o.Before
 	o.After = after
 	o.GhostAfter = m.ghost.After(op, o.Got, after)
-	o.Broken = nil
+	o.WasBroken, o.Broken = o.Broken, nil
 	if m.inspect != nil {
 		o.Broken = m.inspect.Check()
 	}

@@ -10,6 +10,11 @@ import (
 // Sentence says what is wrong at a step in words that a person can act on:
 // which step, which owner, why the stack answered so, why the oracle does not.
 func Sentence(o *Observation, v Violation) string {
+	if o.sys != nil && o.sys.Say != nil {
+		if s := o.sys.Say(o, v); s != "" {
+			return s
+		}
+	}
 	op := o.Op.String()
 	switch v.Property {
 	case structureName:

@@ -14,6 +14,12 @@ type System struct {
 	// Strict says that any disagreement parts the stack from its oracle, so
 	// that a history ends there; else only a grant that the oracle refuses does.
 	Strict bool
+	// Lasting says that a stack whose structure is broken goes on answering as
+	// that stack does, so that the history goes on too.
+	Lasting bool
+	// Say puts a violation into words where it is of the system's own kind; it
+	// gives "" for what [Sentence] says of any. It may be nil.
+	Say func(*Observation, Violation) string
 	// World is the default domain of the generator.
 	World func() *World
 	// NewOracle makes the reference, NewGhost the cache that the documented

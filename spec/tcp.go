@@ -18,4 +18,4 @@ var TCP = &System{
 }
 
 // Systems are all systems under test.
-var Systems = []*System{TCP}
+var Systems = []*System{TCP, UDP}

@@ -28,6 +28,9 @@ type World struct {
 	Unaccepted bool
 	// Rivals allows connections that more than one listener could take.
 	Rivals bool
+	// Crowds are histories that begin with a port of many sockets, so that its
+	// address slots are looked at.
+	Crowds bool
 	// Sysctls are the settings that a history may turn on.
 	Sysctls []reusecheck.Sysctl
 }
@@ -97,6 +100,8 @@ var words = []struct {
 	{"unaccepted", "listeners accept at once", func(w *World) { w.Unaccepted = false }},
 	{"rivals", "one listener for each connection", func(w *World) { w.Rivals = false }},
 	{"sysctl", "all settings as shipped", func(w *World) { w.Sysctls = nil }},
+	{"send", "no datagrams", dropVerbs(reusecheck.VSend)},
+	{"crowd", "no port with more than ten sockets", func(w *World) { w.Crowds = false }},
 	{"ports", "one port only", func(w *World) { w.Ports = w.Ports[:1] }},
 }
 
