@@ -43,10 +43,18 @@ func guestMain(args []string, out io.Writer) int {
 // boot runs a command line in the guest. Every object that it prints goes to
 // object; the exit code is the guest's.
 func (g *guestFlags) boot(ctx context.Context, std streams, args []string, files map[string][]byte, object func([]byte) error) (int, error) {
+	if _, err := live.ImageVersion(g.image); err != nil {
+		return exitUsage, err // before anything is built
+	}
+	init, done, err := guestInit(ctx)
+	if err != nil {
+		return exitImpossible, err
+	}
+	defer done()
 	var failed error
 	var said []string // by the guest on its standard error
 	result, err := live.Boot(ctx, live.BootOptions{
-		Image: g.image, Modules: g.modules, Args: args, Files: files, Timeout: g.timeout,
+		Image: g.image, Modules: g.modules, Init: init, Args: args, Files: files, Timeout: g.timeout,
 		Object: func(b []byte) {
 			if err := object(b); err != nil && failed == nil {
 				failed = err
