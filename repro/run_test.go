@@ -171,23 +171,50 @@ func chosen(tr *reusecheck.Trace, names ...string) bool {
 
 var strict = []string{"-std=gnu11", "-Wall", "-Wextra", "-Werror"}
 
+// runC compiles a trace's C program and holds its end against the trace.
+func runC(t *testing.T, tr *reusecheck.Trace, kernel string) {
+	t.Helper()
+	exe := compile(t, tr)
+	if !tr.Kernels.Includes("", kernel) {
+		t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
+	}
+	out, status := run(t, 30*time.Second, exe)
+	ended(t, tr, out, status)
+}
+
 func TestACProgramReproducesEveryTraceOnTheRunningKernel(t *testing.T) {
 	needRoot(t)
 	kernel := release(t)
 	for _, tr := range traces(t) {
 		t.Run(base(tr), func(t *testing.T) {
 			t.Parallel()
-			path := save(t, "p.c", generate(t, tr, "c", repro.Info{}))
-			exe := strings.TrimSuffix(path, ".c")
-			if out, status := run(t, timeLimit, tool(t, "gcc"), append(strict, "-o", exe, path)...); status != 0 {
-				t.Fatal(out)
-			}
-			if !tr.Kernels.Includes("", kernel) {
-				t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
-			}
-			out, status := run(t, 30*time.Second, exe)
-			ended(t, tr, out, status)
+			runC(t, tr, kernel)
 		})
+	}
+}
+
+func TestACProgramReproducesEveryTraceOfTheCorpusThatUserSpaceCanRun(t *testing.T) {
+	if !*everything {
+		t.Skip("hundreds of programs: run with -repro.all")
+	}
+	needRoot(t)
+	kernel := release(t)
+	err := filepath.WalkDir("../corpus", func(path string, d os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".trace" {
+			return err
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			tr := read(t, path)
+			if tr.Config.System == reusecheck.TimeWaitExit {
+				t.Skip("user space does not see the end of a namespace")
+			}
+			runC(t, tr, kernel)
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
