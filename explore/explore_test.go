@@ -201,7 +201,7 @@ func walk(t *testing.T, s *stepper, rnd *rand.Rand) {
 		if !got.HasCache || got.Reason >= rc.RefuseNotShared {
 			got.Reason, n.res.Reason = 0, 0
 		}
-		if d := cmp.Diff(got, n.res, cmp.Comparer(func(a, b rc.Cache) bool { return a.WithoutKey() == b.WithoutKey() })); d != "" {
+		if d := cmp.Diff(got, n.res, cmp.Comparer(alike)); d != "" {
 			t.Fatalf("%s is answered otherwise on the loaded stack: %s", n.op, d)
 		}
 		var packed model.State
@@ -226,6 +226,16 @@ func walk(t *testing.T, s *stepper, rnd *rand.Rand) {
 		}
 		st = n.next
 	}
+}
+
+// alike compares what rules read of two caches: of an ANY key the user only.
+func alike(a, b rc.Cache) bool {
+	a, b = a.WithoutKey(), b.WithoutKey()
+	if a.FastReusePort == rc.FastAny {
+		a = rc.Cache{Exists: a.Exists, FastReuse: a.FastReuse, FastReusePort: a.FastReusePort, UID: a.UID}
+		b = rc.Cache{Exists: b.Exists, FastReuse: b.FastReuse, FastReusePort: b.FastReusePort, UID: b.UID}
+	}
+	return a == b
 }
 
 func TestTheNumberOfWorkersChangesNothing(t *testing.T) {

@@ -311,7 +311,7 @@ func (c *Codec) bucket(t *TCP, p int32) (uint64, error) {
 	b := &t.ports[p]
 	w := uint64(b.fast+1)<<pbFast | uint64(b.share+1)<<pbShare | 1<<pbLive
 	if b.share > 0 {
-		k, err := c.key(&b.key)
+		k, err := c.key(&b.key, b.share == rc.FastStrict)
 		if err != nil {
 			return 0, err
 		}
@@ -332,14 +332,15 @@ func (c *Codec) bucket(t *TCP, p int32) (uint64, error) {
 	return w, nil
 }
 
-// key packs what the kernel's rules read of the cached socket.
-func (c *Codec) key(k *key) (uint64, error) {
+// key packs what the kernel's rules read of the cached socket: of ANY the user
+// only.
+func (c *Codec) key(k *key, strict bool) (uint64, error) {
 	uid := c.uid(k.uid)
 	if uid < 0 {
 		return 0, &OutOfDomain{"the cached user"}
 	}
 	w := uint64(uid) << 5
-	if c.rules.strict {
+	if strict {
 		a := c.addr(k.addr)
 		if a < 0 {
 			return 0, &OutOfDomain{"the cached address"}
