@@ -33,6 +33,7 @@ type namespace struct {
 	want     []reusecheck.Sysctl
 
 	redirect *redirect // nil until a connection is to be redirected
+	inject   *injector // nil until a datagram is to arrive
 	client   uint32    // clients made for inherited connections
 }
 
@@ -233,6 +234,10 @@ func (n *namespace) close() {
 	}
 	if n.redirect != nil {
 		n.redirect.close()
+	}
+	if n.inject != nil {
+		n.inject.close()
+		n.inject = nil
 	}
 	if n.diag != nil {
 		n.diag.close()

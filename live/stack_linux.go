@@ -76,6 +76,7 @@ type runner struct {
 	groups int       // reuseport groups numbered so far
 	ports  []uint16  // every port that the trace held or named
 	auto   reusecheck.PortRange
+	udp    bool // the trace is one of system udp
 }
 
 func openRunner(o Options) (*runner, error) {
@@ -124,10 +125,11 @@ func (r *runner) Close() error {
 // Reset drops every socket, and the namespace too unless it is shown to be
 // empty and can be given the configuration.
 func (r *runner) Reset(cfg reusecheck.Config) error {
-	if cfg.System != "" && cfg.System != reusecheck.TCP {
+	if cfg.System != "" && cfg.System != reusecheck.TCP && cfg.System != reusecheck.UDP {
 		return &reusecheck.Unsupported{What: "the system " + string(cfg.System),
-			Why: "the running kernel is driven for tcp only"}
+			Why: "the running kernel is driven for tcp and udp"}
 	}
+	r.udp = cfg.System == reusecheck.UDP
 	if r.ns == nil {
 		return errors.New("the stack is closed")
 	}
@@ -299,6 +301,9 @@ func (r *runner) Do(op reusecheck.Op) (reusecheck.Result, error) {
 }
 
 func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
+	if r.udp {
+		return r.doUDP(op)
+	}
 	switch op.Verb {
 	case reusecheck.VSocket:
 		return r.socket(op)

@@ -9,12 +9,23 @@ const manyInSlot = 10
 // stands reports whether owner o is a candidate against binder b, and whether it
 // is one that shares. Options, user and device are read as they are now.
 func (u *UDP) stands(b, o *udpSock) (candidate, shares bool) {
-	if b.flags&o.flags&reuseAddr != 0 || b.dev != o.dev && b.dev != rc.NoDev && o.dev != rc.NoDev ||
-		!overlap(b.addr, b.flags&v6only != 0, o.addr, o.flags&v6only != 0) {
+	if b.flags&o.flags&reuseAddr != 0 || b.dev != o.dev && b.dev != rc.NoDev && o.dev != rc.NoDev || !b.meets(o) {
 		return false, false
 	}
 	return true, b.flags&o.flags&reusePort != 0 && b.uid == o.uid && b.group < 0
 }
+
+// meets reports whether a binder's address overlaps an owner's. To an IPv4 binder
+// an IPv6 socket that came to a specific address by connect, so that it is not
+// v6only, has the stand-in 127.0.0.6, which the wildcard covers.
+func (b *udpSock) meets(o *udpSock) bool {
+	if !b.is6 && o.is6 && !o.addr.is4() && !o.addr.any6() && o.flags&v6only == 0 {
+		return b.addr == any4 || b.addr == standIn
+	}
+	return overlap(b.addr, b.flags&v6only != 0, o.addr, o.flags&v6only != 0)
+}
+
+var standIn = addr{0, mappedPrefix | 0x7f000006}
 
 // walk is one look through a slot: the first candidate decides (udp.md B1).
 func (u *UDP) walk(i, first int32, next func(*udpSock) int32, v verdict) verdict {

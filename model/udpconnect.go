@@ -1,6 +1,10 @@
 package model
 
-import rc "github.com/reusecheck/reusecheck"
+import (
+	"net/netip"
+
+	rc "github.com/reusecheck/reusecheck"
+)
 
 // connect sets the peer. A socket without a port gets one first, and keeps it
 // whatever comes of the rest.
@@ -14,11 +18,26 @@ func (u *UDP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	} else {
 		r.Path = rc.PathNone
 	}
-	s := &u.socks[i]
-	if op.Addr.Addr().Is6() && !s.is6 {
-		return answer(r, rc.EAFNOSUPPORT, rc.RefuseFamily)
+	src, dst, errno, why := u.route(i, op.Addr.Addr())
+	if errno != 0 {
+		return answer(r, errno, why)
 	}
-	dst := makeAddr(op.Addr.Addr())
+	u.setPeer(i, src, dst, op.Addr.Port())
+	r.Answer = rc.Success
+	if picked {
+		r.Port = u.socks[i].num
+	}
+	return r
+}
+
+// route is the pair of addresses of traffic from a socket to an address, or why
+// there is no way.
+func (u *UDP) route(i int32, to netip.Addr) (src, dst addr, errno rc.Errno, why rc.Reason) {
+	s := &u.socks[i]
+	if to.Is6() && !s.is6 {
+		return src, dst, rc.EAFNOSUPPORT, rc.RefuseFamily
+	}
+	dst = makeAddr(to)
 	switch {
 	case dst.any6() && !s.addr.is4():
 		dst = loopback6
@@ -30,18 +49,10 @@ func (u *UDP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 		}
 	}
 	if dst.is4() && s.is6 && s.flags&v6only != 0 {
-		return answer(r, rc.ENETUNREACH, rc.RefuseFamily)
+		return src, dst, rc.ENETUNREACH, rc.RefuseFamily
 	}
-	src, errno := routeFrom(s.addr, dst, s.dev)
-	if errno != 0 {
-		return answer(r, errno, rc.RefuseDevice)
-	}
-	u.setPeer(i, src, dst, op.Addr.Port())
-	r.Answer = rc.Success
-	if picked {
-		r.Port = u.socks[i].num
-	}
-	return r
+	src, errno = routeFrom(s.addr, dst, s.dev)
+	return src, dst, errno, rc.RefuseDevice
 }
 
 // routeFrom is the local address of traffic to dst, by the routes of a namespace

@@ -27,6 +27,9 @@ func (u *UDP) Can(op rc.Op) error {
 		if s.is6 && !s.addr.wildcard() && !s.addr.is4() && s.flags&v6only == 0 && (dst.Is4() || dst.Is4In6()) {
 			return &rc.Unsupported{What: "IPv4 peers of an IPv6 address", Why: "the socket has no IPv4 address of its own"}
 		}
+		if _, _, errno, _ := u.route(i, dst); errno != 0 && s.num == 0 && u.rangeOf(i).Size() > 1 {
+			return &rc.Unsupported{What: "an automatic port that nobody is told", Why: "the connect that picks it fails, and the port stays"}
+		}
 	}
 	return nil
 }

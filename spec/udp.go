@@ -29,7 +29,7 @@ func UDPWorld() *World {
 		reusecheck.VShutdown: true, reusecheck.VDisconnect: true, reusecheck.VClose: true, reusecheck.VSend: true,
 	}
 	w.OtherPort, w.Rivals, w.Sysctls = false, false, nil
-	w.Crowds = true
+	w.Crowds, w.Arrivals = true, true
 	return w
 }
 

@@ -184,7 +184,9 @@ func (g *udpGenerator) send(src Source, live []reusecheck.Socket) (reusecheck.Op
 	}
 	dev := reusecheck.NoDev
 	if src.Intn(8) == 0 {
-		dev = g.devs[src.Intn(len(g.devs))]
+		if dev = g.devs[src.Intn(len(g.devs))]; dev != reusecheck.NoDev && !g.world.Arrivals {
+			dev = reusecheck.DevLo
+		}
 	}
 	return reusecheck.Send(from, netip.AddrPortFrom(to, s.Local.Port()), dev), true
 }

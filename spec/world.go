@@ -31,6 +31,9 @@ type World struct {
 	// Crowds are histories that begin with a port of many sockets, so that its
 	// address slots are looked at.
 	Crowds bool
+	// Arrivals are datagrams on other devices than the loopback, which a real
+	// kernel's namespace has no way to receive.
+	Arrivals bool
 	// Sysctls are the settings that a history may turn on.
 	Sysctls []reusecheck.Sysctl
 }
@@ -101,6 +104,7 @@ var words = []struct {
 	{"rivals", "one listener for each connection", func(w *World) { w.Rivals = false }},
 	{"sysctl", "all settings as shipped", func(w *World) { w.Sysctls = nil }},
 	{"send", "no datagrams", dropVerbs(reusecheck.VSend)},
+	{"arrival", "datagrams on the loopback only", func(w *World) { w.Arrivals = false }},
 	{"crowd", "no port with more than ten sockets", func(w *World) { w.Crowds = false }},
 	{"ports", "one port only", func(w *World) { w.Ports = w.Ports[:1] }},
 }
