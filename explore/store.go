@@ -19,7 +19,7 @@ type store struct {
 const (
 	shardBits  = 6
 	shardCount = 1 << shardBits
-	chunkBits  = 12 // states a chunk
+	chunkBits  = 8 // states a chunk
 	chunkLen   = 1 << chunkBits
 )
 
