@@ -78,10 +78,9 @@ func marksOf(l *reusecheck.Socket, dst netip.Addr) (marks int) {
 	return marks
 }
 
-// inheritAlike is for listeners of the same marks, whose devices are the same.
-func inheritAlike(a, b *reusecheck.Socket) bool {
-	return a.Family == b.Family && a.UID == b.UID && a.Opts == b.Opts && a.AddrLocked == b.AddrLocked
-}
+// inheritAlike reports whether listeners of the same marks, whose devices are the
+// same, accept sockets that are owners alike.
+func inheritAlike(a, b *reusecheck.Socket) bool { return a.UID == b.UID && a.Opts == b.Opts }
 
 // best reports whether listeners with these marks are there and none beats them.
 func (ts *takers) best(marks int) bool {
