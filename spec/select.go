@@ -9,7 +9,7 @@ import (
 
 // DefaultChecks is how many random histories a search tries that is given no
 // other budget: a few seconds on two cores.
-const DefaultChecks = 60_000
+const DefaultChecks = 30_000
 
 // Select gives the properties with these names, all of the system's for none.
 func (s *System) Select(names ...string) ([]*Property, error) {

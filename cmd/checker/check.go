@@ -16,6 +16,7 @@ type checkFlags struct {
 	properties []string
 	json       bool
 	dir        string
+	variants   bool
 }
 
 func newCheck(std streams) *cobra.Command {
@@ -44,6 +45,7 @@ closing line says which --checks gives the same again.
 	addKernel(cmd, &f.kernel)
 	addProperties(cmd, &f.properties)
 	f.budget.addTo(cmd, spec.DefaultChecks, runtime.GOMAXPROCS(0))
+	cmd.Flags().BoolVar(&f.variants, "variants", false, "print the variants of a finding in full too (--json and --out always do)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
 	cmd.Flags().StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
 	return cmd
@@ -69,7 +71,7 @@ func check(cmd *cobra.Command, std streams, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	r := &reporter{std: std, json: f.json, dir: f.dir}
+	r := &reporter{std: std, json: f.json, dir: f.dir, brief: !f.variants}
 	if err := r.prepare(); err != nil {
 		return err
 	}

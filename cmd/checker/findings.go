@@ -50,6 +50,10 @@ type reporter struct {
 	meter *meter
 	names shrink.Names
 	n     int
+	// brief names a finding whose title was told before in a line: it is the
+	// same by another rule or another step.
+	brief bool
+	told  map[string]int
 }
 
 // prepare makes the directory before anything is searched.
@@ -80,6 +84,13 @@ func (r *reporter) add(f finding) error {
 		return writeJSON(r.std.out, f)
 	}
 	out := r.std.out
+	if first := r.told[f.Title]; first > 0 && r.brief {
+		return written(fmt.Fprintf(out, "%d. %s: a variant of %d; --variants prints it\n\n", f.Finding, f.Title, first))
+	}
+	if r.told == nil {
+		r.told = map[string]int{}
+	}
+	r.told[f.Title] = f.Finding
 	fmt.Fprintf(out, "%d. %s\n\n", f.Finding, f.Title)
 	indent(out, bare(f.Trace))
 	if f.Control != "" {
@@ -93,7 +104,11 @@ func (r *reporter) add(f finding) error {
 	if !f.Minimal {
 		fmt.Fprintf(out, "   this trace may not be the smallest\n")
 	}
-	if _, err := fmt.Fprintln(out); err != nil {
+	return written(fmt.Fprintln(out))
+}
+
+func written(_ int, err error) error {
+	if err != nil {
 		return &outputError{err}
 	}
 	return nil
