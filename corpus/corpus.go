@@ -6,7 +6,9 @@
 //   - tcp/history, the mistakes of past kernels, wrong and right;
 //   - tcp/cases, divergences seen on running kernels;
 //   - tcp/findings, what this project's own searches found;
-//   - tcp/demand, what people ask about address reuse.
+//   - tcp/demand, what people ask about address reuse;
+//   - udp/seeds, the scenarios of the series that brought the 4-tuple hash;
+//   - udp/history, the mistakes of past and present kernels.
 //
 // A new trace is a new file: nothing else has to be changed. It is replayed by
 // this package's tests on every modelled kernel that its kernels header names.
@@ -21,7 +23,7 @@ import (
 	"github.com/reusecheck/reusecheck"
 )
 
-//go:embed tcp
+//go:embed tcp udp
 var files embed.FS
 
 // FS is the traces as files, SYSTEM/ORIGIN/.../NAME.trace.

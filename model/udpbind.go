@@ -9,18 +9,21 @@ const manyInSlot = 10
 // stands reports whether owner o is a candidate against binder b, and whether it
 // is one that shares. Options, user and device are read as they are now.
 func (u *UDP) stands(b, o *udpSock) (candidate, shares bool) {
-	if b.flags&o.flags&reuseAddr != 0 || b.dev != o.dev && b.dev != rc.NoDev && o.dev != rc.NoDev || !b.meets(o) {
+	if b.flags&o.flags&reuseAddr != 0 || b.dev != o.dev && b.dev != rc.NoDev && o.dev != rc.NoDev || !u.meet(b, o) {
 		return false, false
 	}
 	return true, b.flags&o.flags&reusePort != 0 && b.uid == o.uid && b.group < 0
 }
 
-// meets reports whether a binder's address overlaps an owner's. To an IPv4 binder
+// meet reports whether a binder's address overlaps an owner's. To an IPv4 binder
 // an IPv6 socket that came to a specific address by connect, so that it is not
 // v6only, has the stand-in 127.0.0.6, which the wildcard covers.
-func (b *udpSock) meets(o *udpSock) bool {
-	if !b.is6 && o.is6 && !o.addr.is4() && !o.addr.any6() && o.flags&v6only == 0 {
+func (u *UDP) meet(b, o *udpSock) bool {
+	if !b.is6 && o.is6 && !o.addr.is4() && !o.addr.any6() && o.flags&v6only == 0 && !u.rules.noStandIn {
 		return b.addr == any4 || b.addr == standIn
+	}
+	if b.addr.is4() && o.flags&v6only != 0 {
+		return false // also where the owner has an IPv4 address, from before it was v6only
 	}
 	return overlap(b.addr, b.flags&v6only != 0, o.addr, o.flags&v6only != 0)
 }
@@ -41,6 +44,9 @@ func (u *UDP) walk(i, first int32, next func(*udpSock) int32, v verdict) verdict
 			continue
 		}
 		v.decider, v.reason = j, rc.AdmitScan
+		if shares && u.rules.everyOwner {
+			continue
+		}
 		if !shares {
 			v.reason = refusal(b.flags, o.flags, false)
 		}

@@ -107,10 +107,34 @@ var udpChanges = []Change{
 		udp:     func(r *UDPRules) { r.keepsPeer6 = false },
 	},
 	{
-		Name: "udp-follow-tuple", Commit: "", Since: "candidate", Rows: "H2, H4",
+		Name: "udp-follow-tuple", Commit: "", Since: "candidate", Rows: "E5, E7",
 		Subject: "an entry of the 4-tuple table follows its socket",
-		Doc:     "connect to another peer rehashes the entry, every disconnect drops it.",
+		Doc:     "connect to another peer rehashes the entry, every disconnect drops it. As it is, a socket that connected again is scored for, and a group made later can take its datagrams (seen on 6.18.44).",
 		udp:     func(r *UDPRules) { r.followsPeer = true },
+	},
+	{
+		Name: "udp-every-owner", Commit: "", Since: "candidate", Rows: "E3",
+		Subject: "a bind is refused if any owner refuses, not the first that stands in the way",
+		Doc:     "A candidate that shares does not end the look.",
+		udp:     func(r *UDPRules) { r.everyOwner = true },
+	},
+	{
+		Name: "udp-best-member", Commit: "", Since: "candidate", Rows: "E8",
+		Subject: "the look-up goes on behind a reuseport group, to the best score",
+		Doc:     "As it is, it ends at the first group whose member is better than what came before, so a device-bound member of another group is not seen (seen on 6.18.44).",
+		udp:     func(r *UDPRules) { r.pastGroup = true },
+	},
+	{
+		Name: "udp-fitting-choice", Commit: "", Since: "candidate", Rows: "E9",
+		Subject: "a reuseport group chooses among the members that fit the datagram",
+		Doc:     "As it is, a member whose group was joined on a device can be chosen for another device's datagram, once another member has lost the device by a disconnect.",
+		udp:     func(r *UDPRules) { r.fittingChoice = true },
+	},
+	{
+		Name: "udp-no-stand-in", Commit: "", Since: "candidate", Rows: "E10",
+		Subject: "a connected IPv6 socket is not in the way of an IPv4 bind",
+		Doc:     "As it is, it stands for 127.0.0.6 there, so that 0.0.0.0 is refused (seen on 6.18.44).",
+		udp:     func(r *UDPRules) { r.noStandIn = true },
 	},
 	{
 		Name: "udp-connect-halfway", Commit: "", Since: "an interleaving", Rows: "31",

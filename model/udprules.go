@@ -5,6 +5,8 @@ package model
 type UDPRules struct {
 	// Bind.
 	wildcardBySlot bool // with many owners a wildcard binder looks at the wildcard's slot only
+	everyOwner     bool // a candidate that shares does not end the look
+	noStandIn      bool // an IPv4 binder does not meet an IPv6 socket with an address of its own
 
 	// Look-up.
 	walkPrimary  bool // a port with few sockets is walked as a whole, and an address is worth no more than a device
@@ -16,6 +18,8 @@ type UDPRules struct {
 	firstAnswers  bool // in a group with a connected member the first unconnected one gets everything
 	growForgets   bool // a group that grows forgets that a member connected
 	rescoreChoice bool // what the group chose is scored, not the member that was met
+	pastGroup     bool // no group ends the look-up
+	fittingChoice bool // a group chooses among the members that fit
 
 	// Address slots.
 	stuckSlot    bool // a disconnect leaves the socket in the slot of the address it had

@@ -27,12 +27,12 @@ func (u *UDP) walkSlot(w walk) {
 		if score <= w.badness {
 			continue
 		}
-		members := u.choices(j)
+		members := u.choices(&w, j)
 		if len(members) == 0 || !u.rules.connectedWin && u.socks[j].connected {
 			w.badness, w.result, w.group = score, []int32{j}, false
 			continue
 		}
-		if u.rules.connectedWin || !u.groups[u.socks[j].group].hasConns {
+		if u.rules.connectedWin || !u.rules.pastGroup && !u.groups[u.socks[j].group].hasConns {
 			u.ends = append(u.ends, outcomes{members, len(members) > 1, w.scored})
 			return
 		}
@@ -74,14 +74,14 @@ func (u *UDP) split(w walk, j int32, score int, members []int32) {
 
 // choices are the members that the group of a socket may choose, none when it is
 // in no group: the unconnected ones, unless connected ones win too.
-func (u *UDP) choices(j int32) []int32 {
+func (u *UDP) choices(w *walk, j int32) []int32 {
 	s := &u.socks[j]
 	if s.group < 0 || s.flags&reusePort == 0 {
 		return nil
 	}
 	var ms []int32
 	for _, m := range u.groups[s.group].members {
-		if u.rules.connectedWin || !u.socks[m].connected {
+		if (u.rules.connectedWin || !u.socks[m].connected) && (!u.rules.fittingChoice || u.scoreIn(w, m) >= 0) {
 			ms = append(ms, m)
 		}
 	}
