@@ -17,7 +17,10 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 			dst = mappedLoopback
 		}
 	} else if dst == any4 {
-		dst = mappedLoopback
+		// The IPv4 wildcard as a destination is the socket's own address.
+		if dst = mappedLoopback; s.addr.is4() && s.addr != any4 {
+			dst = s.addr
+		}
 	}
 	if dst.is4() && s.is6 && o.flags&v6only != 0 {
 		return answer(r, rc.ENETUNREACH, rc.RefuseFamily)
