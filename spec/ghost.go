@@ -14,6 +14,9 @@ type tcpGhost struct {
 	ports    []ghostPort
 	admitted []reusecheck.Socket // as they were when they passed a check
 	key      reusecheck.Socket   // what Before gave
+	// again says that the step listens on a listener: it gets another backlog
+	// and asks for no port.
+	again bool
 }
 
 type ghostPort struct {
@@ -58,6 +61,8 @@ func (g *tcpGhost) Admitted(id reusecheck.ID) *reusecheck.Socket {
 }
 
 func (g *tcpGhost) Before(op reusecheck.Op, live []reusecheck.Socket) (reusecheck.Cache, *reusecheck.Socket) {
+	s := find(live, op.Sock)
+	g.again = op.Verb == reusecheck.VListen && s != nil && s.State == reusecheck.Listening
 	p := g.at(portOf(op, live))
 	switch {
 	case p == nil:
@@ -98,7 +103,7 @@ func (g *tcpGhost) After(op reusecheck.Op, got reusecheck.Result, live []reusech
 	if got.Kind == reusecheck.OK {
 		switch op.Verb {
 		case reusecheck.VBind, reusecheck.VListen:
-			if s := find(live, op.Sock); s != nil && s.Owner() {
+			if s := find(live, op.Sock); s != nil && s.Owner() && !g.again {
 				g.admit(*s, got)
 			}
 		case reusecheck.VInherit:

@@ -41,6 +41,8 @@ func TestWhatAHistoryShowsDependsOnTheKernel(t *testing.T) {
 	first := "socket a tcp4 reuseaddr\nsocket b tcp4 reuseaddr\nbind a 127.0.0.1:40000\nbind b 127.0.0.1:40000\n"
 	overlap := "socket a tcp4 reuseaddr\nsocket b tcp4 reuseaddr reuseport\nsocket c tcp4 reuseport\n" +
 		"bind a 127.0.0.1:40000\nbind b 127.0.0.1:40000\nbind c 127.0.0.1:40000\n"
+	again := "socket a tcp4 reuseport\nsocket b tcp4\nbind a 127.0.0.1:40000\nlisten a\n" +
+		"bind b 127.0.0.2:40000\nlisten a\n"
 	const (
 		weakA  = "bind a 127.0.0.1:40000: precise: the cache is weaker than its owners allow"
 		weakB  = "bind b 127.0.0.1:40000: precise: the cache is weaker than its owners allow"
@@ -57,6 +59,7 @@ func TestWhatAHistoryShowsDependsOnTheKernel(t *testing.T) {
 		{"STRICT lets a socket past an owner that it was not held against", "6.18+first-bind-fix", overlap, []string{unsafe}},
 		{"also before the bug", "6.1", overlap, []string{unsafe}},
 		{"an exact match does not", "6.18+first-bind-fix+exact-strict-match", overlap, nil},
+		{"a listener that listens again asks for no port, so the cache need not learn of it", "6.18+first-bind-fix", again, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := violations(t, tt.kernel, tt.trace)
