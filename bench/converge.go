@@ -72,7 +72,7 @@ func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []
 		}()
 	}
 	left := len(cs)
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 2, Checks: 100 * spec.DefaultChecks}
+	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 2, Checks: 10 * spec.DefaultChecks, PerFinding: starts}
 	_, err := search.Run(ctx, func(f spec.Failure) bool {
 		for _, c := range cs {
 			if c.Started < starts && f.Violation.Same(c.Finding.Violation) {

@@ -67,10 +67,11 @@ func (f *Finder) explains(fail spec.Failure) bool {
 	return false
 }
 
-// learn adds what a failure was shrunk to, unless it is known.
+// learn adds what a failure was shrunk to, unless it is known, perhaps by a
+// simpler trace.
 func (f *Finder) learn(n *Finding, fail spec.Failure) bool {
 	for _, k := range f.known {
-		if k.Violation == n.Violation && k.Trace.String() == n.Trace.String() {
+		if k.Violation == n.Violation && Compare(k.Trace, n.Trace) <= 0 {
 			return false
 		}
 	}
