@@ -167,6 +167,22 @@ func (d *diag) destroy(t tuple) error {
 	return d.receive(func(uint16, []byte) {})
 }
 
+// stands says whether the socket that has the cookie is still there, also where
+// a look-up finds another one with the same 4-tuple. Slow, like count.
+func (d *diag) stands(t tuple) (found bool, err error) {
+	if err := d.send(diagByFamily, unix.NLM_F_DUMP, tuple{family: t.family}); err != nil {
+		return false, fmt.Errorf("ask sock_diag for all sockets: %w", err)
+	}
+	err = d.receive(func(_ uint16, body []byte) {
+		s, ok := parseDiagSocket(body)
+		found = found || ok && s.cookie == t.cookie
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask sock_diag for all sockets: %w", err)
+	}
+	return found, nil
+}
+
 // count is the number of TCP sockets of the namespace in the connection and
 // listener tables, TIME_WAIT entries included. It walks tables that all
 // namespaces share, which takes milliseconds.

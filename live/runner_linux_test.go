@@ -193,6 +193,17 @@ listen l => ok
 connect c 127.0.0.1:40000
 timewait c
 `},
+		{"the end of a TIME_WAIT socket beside a connection with its 4-tuple", `ports 40000-40001
+socket l tcp4
+socket b tcp4 dev=lo
+socket c tcp4
+bind l 127.0.0.1:40001 => ok
+listen l => ok
+connect b 127.0.0.1:40001 => ok 40000
+timewait b => ok
+connect c 127.0.0.1:40001 => ok 40000
+expire b
+`},
 		{"a connection that nobody answers", `socket a tcp6
 connect a [::ffff:127.0.0.1]:9 => ECONNREFUSED
 connect a [::1]:9

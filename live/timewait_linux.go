@@ -96,7 +96,15 @@ func (r *runner) expire(s *socket, id reusecheck.ID) (reusecheck.Answer, error) 
 	case nil:
 		r.forget(id)
 		return reusecheck.Success, nil
-	case unix.ENOENT, unix.ESTALE: // a connection took its place
+	case unix.ENOENT, unix.ESTALE: // a connection took its place, or stands in front of it
+		stands, err := r.ns.diag.stands(*s.wait)
+		if err != nil {
+			return reusecheck.Answer{}, err
+		}
+		if stands {
+			return reusecheck.Answer{}, r.stuck("the end of a TIME_WAIT socket beside a connection with its 4-tuple",
+				"a socket without a device has the 4-tuple too, and the kernel finds that one when asked for the other")
+		}
 		r.forget(id)
 		return reusecheck.Fail(reusecheck.EBADF), nil
 	case unix.EOPNOTSUPP, unix.EPERM:
