@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -105,7 +106,12 @@ func packGuest(o *BootOptions, kernel KernelVersion) (*os.File, error) {
 	if err := checkInit(init); err != nil {
 		return nil, err
 	}
-	modules, err := findModules(modulesOf(o.Image, o.Modules, kernel.Release))
+	dir := modulesOf(o.Image, o.Modules, kernel.Release)
+	// A directory of modules is named after its kernel, where it is installed.
+	if of := filepath.Base(dir); leadingVersion.MatchString(of) && of != kernel.Release {
+		return nil, fmt.Errorf("%s is for the kernel %s, and the image is %s: give the directory of its own modules", dir, of, kernel.Release)
+	}
+	modules, err := findModules(dir)
 	if err != nil {
 		return nil, err
 	}

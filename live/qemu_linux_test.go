@@ -229,6 +229,12 @@ func TestWhatIsMissingIsSaidBeforeAnythingStarts(t *testing.T) {
 			o.Init = writeFile(t, "init", fakeELF(elf.EM_X86_64, elf.ET_DYN, elf.PT_INTERP))
 		}, "CGO_ENABLED=0"},
 		{"no directory of modules", func(o *BootOptions) { o.Modules += "/none" }, "directory of the kernel's modules"},
+		{"another kernel's modules", func(o *BootOptions) {
+			o.Modules = filepath.Join(o.Modules, "6.12.117+deb12-cloud-amd64")
+			if err := os.Mkdir(o.Modules, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "the image is 6.1.0"},
 		{"a wrong file name", func(o *BootOptions) { o.Files = map[string][]byte{"x": nil} }, "absolute path"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
