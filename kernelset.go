@@ -81,6 +81,18 @@ func (k KernelSet) String() string {
 // Equal reports whether k and o were written in the same way.
 func (k KernelSet) Equal(o KernelSet) bool { return k == o }
 
+// Profiles are the profiles' names among k's elements: kernels with changes
+// added or taken away.
+func (k KernelSet) Profiles() []string {
+	var names []string
+	for e := range strings.SplitSeq(k.String(), ",") {
+		if readElement(e).kind == profileName {
+			names = append(names, e)
+		}
+	}
+	return names
+}
+
 // Includes reports whether k names the kernel with this profile ("6.18",
 // "6.18+first-bind-fix") of this release ("6.18.44", "6.1.192"). Of a release
 // what follows the numbers is ignored; an empty one stands for the profile's

@@ -30,6 +30,17 @@ func NamedOf(system rc.System, kernels rc.KernelSet) []*Profile {
 	return ps
 }
 
+// CheckNames gives the error of the first profile that a trace's kernels header
+// names and that is not modelled: with a misspelt change the trace never runs.
+func CheckNames(kernels rc.KernelSet) error {
+	for _, name := range kernels.Profiles() {
+		if _, err := Parse(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ForRelease is the newest generation that is not newer than a running kernel's
 // release ("6.18.44", "6.1.0-49-cloud-amd64"); the oldest for one older than all.
 func ForRelease(release string) *Profile { return ForReleaseOf(rc.TCP, release) }

@@ -33,6 +33,21 @@ func TestAKernelsHeaderNamesGenerationsAndProfiles(t *testing.T) {
 	}
 }
 
+func TestAKernelsHeaderWithAnUnknownNameIsAnError(t *testing.T) {
+	for header, known := range map[string]bool{
+		"all": true, "2.6-": true, "6.1,6.18+first-bind-fix,6.18-range-one-pass": true,
+		"6.18+no-such-change": false, "6.1,6.18-first-bind-fx": false, "6.6+first-bind-fix": false,
+	} {
+		k, err := reusecheck.ParseKernels(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := model.CheckNames(k); (err == nil) != known {
+			t.Errorf("%s: error %v, known %t", header, err, known)
+		}
+	}
+}
+
 func TestARunningKernelIsModelledByTheLastGenerationBeforeIt(t *testing.T) {
 	for release, want := range map[string]string{
 		"6.18.44": "6.18", "6.17.9": "6.12", "6.12.117+deb12-cloud-amd64": "6.12", "6.1.0-49-cloud-amd64": "6.1",

@@ -78,6 +78,19 @@ func (p *Profile) Stack(system rc.System) (rc.Stack, error) {
 	return s.stack(p), nil
 }
 
+// ParseOf is Parse for a kernel of which a system is modelled. The error is an
+// [*rc.Unsupported] for one that is modelled of another system only.
+func ParseOf(system rc.System, name string) (*Profile, error) {
+	p, err := Parse(name)
+	if err == nil {
+		_, err = p.Stack(system)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 // NewUDP makes a UDP stack that behaves as the profile's kernel, freshly reset.
 func (p *Profile) NewUDP() *UDP {
 	u := &UDP{rules: p.udp, profile: p}

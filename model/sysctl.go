@@ -13,7 +13,11 @@ func (t *TCP) sysctl(set []rc.Sysctl) error {
 	for _, s := range set {
 		switch strings.TrimPrefix(s.Name, "net.ipv4.") {
 		case "ip_autobind_reuse":
-			t.autobind = s.Value != "0"
+			// The kernel takes 0 and 1 only.
+			if s.Value != "0" && s.Value != "1" {
+				return fmt.Errorf("sysctl %s: want 0 or 1, not %q", s.Name, s.Value)
+			}
+			t.autobind = s.Value == "1"
 		case "ip_local_reserved_ports":
 			r, err := parsePorts(s.Value)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/bench"
 	"github.com/reusecheck/reusecheck/live"
 	"github.com/reusecheck/reusecheck/model"
@@ -71,11 +72,11 @@ fitted. The owners are those that the kernel's model visits.`,
 }
 
 func (f *bindFlags) onModels(ctx context.Context, std streams) error {
-	before, err := model.Parse(f.before)
+	before, err := model.ParseOf(reusecheck.TCP, f.before)
 	if err != nil {
 		return err
 	}
-	after, err := model.Parse(f.after)
+	after, err := model.ParseOf(reusecheck.TCP, f.after)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func benchShrink(ctx context.Context, std streams, kernel string, starts int) er
 	if starts < 1 {
 		return fmt.Errorf("--starts is %d: give a number of at least 1", starts)
 	}
-	p, err := model.Parse(kernel)
+	p, err := model.ParseOf(reusecheck.TCP, kernel)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func check(cmd *cobra.Command, std streams, f *checkFlags) error {
 	if err := f.budget.verify(cmd); err != nil {
 		return err
 	}
-	profile, err := model.Parse(f.kernel)
+	profile, err := model.ParseOf(spec.TCP.Name, f.kernel)
 	if err != nil {
 		return err
 	}

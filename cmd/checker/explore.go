@@ -78,7 +78,7 @@ func exploreWorldHelp() string {
 }
 
 func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
-	profile, err := model.Parse(f.kernel)
+	profile, err := model.ParseOf(reusecheck.TCP, f.kernel)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	profile := model.ForRelease(running.Version)
 	if f.kernel != "" {
-		p, err := model.Parse(f.kernel)
+		p, err := model.ParseOf(reusecheck.TCP, f.kernel)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 		}
 		return explore.WriteVerdicts(cmd.Context(), std.out, kernels, f.sockets, func(s string) { fmt.Fprintln(std.errs, s) })
 	}
-	profile, err := model.Parse(f.kernel)
+	profile, err := model.ParseOf(spec.TCP.Name, f.kernel)
 	if err != nil {
 		return err
 	}

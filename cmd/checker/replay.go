@@ -120,10 +120,10 @@ func (f *replayFlags) run(ctx context.Context, std streams, args []string) error
 	return r.ending(ctx)
 }
 
-// runner is a stack that traces run on, and what it is called.
+// runner makes the stacks that traces of each system run on.
 type runner struct {
 	name  string
-	stack reusecheck.Stack
+	stack func(reusecheck.System) (reusecheck.Stack, error)
 }
 
 // runners says which stacks a trace runs on, and how to let go of them.
@@ -142,7 +142,7 @@ func (f *replayFlags) runners() (func(*reusecheck.Trace) []runner, func(), error
 			k.close()
 			return nil, nil, err
 		}
-		on := []runner{{running.String(), s}}
+		on := []runner{{running.String(), func(reusecheck.System) (reusecheck.Stack, error) { return s, nil }}}
 		return func(t *reusecheck.Trace) []runner {
 			if t.Kernels.Includes("", running.Version) {
 				return on
@@ -158,15 +158,19 @@ func (f *replayFlags) runners() (func(*reusecheck.Trace) []runner, func(), error
 		if err != nil {
 			return nil, nil, err
 		}
-		asked = append(asked, runner{p.String(), p.New()})
+		asked = append(asked, runner{p.String(), p.Stack})
 	}
 	return func(t *reusecheck.Trace) []runner {
 		if asked != nil {
 			return asked
 		}
+		system := t.Config.System
+		if _, err := spec.SystemOf(t); err != nil {
+			system = reusecheck.TCP // any: the run says what is lacking
+		}
 		var rs []runner
-		for _, p := range model.Named(t.Kernels) {
-			rs = append(rs, runner{p.String(), p.New()})
+		for _, p := range model.NamedOf(system, t.Kernels) {
+			rs = append(rs, runner{p.String(), p.Stack})
 		}
 		return rs
 	}, func() {}, nil
@@ -175,9 +179,13 @@ func (f *replayFlags) runners() (func(*reusecheck.Trace) []runner, func(), error
 // replay runs one trace on one stack and reports its steps.
 func replay(ctx context.Context, r *replayReport, t *reusecheck.Trace, on runner) error {
 	sys, err := spec.SystemOf(t)
+	var stack reusecheck.Stack
+	if err == nil {
+		stack, err = on.stack(sys.Name)
+	}
 	if err == nil {
 		var failed error
-		err = spec.NewMachine(sys, on.stack).Replay(t, func(i int, o *spec.Observation, found []spec.Violation) bool {
+		err = spec.NewMachine(sys, stack).Replay(t, func(i int, o *spec.Observation, found []spec.Violation) bool {
 			failed = r.add(t, newStepReport(t, &t.Steps[i], on.name, o, found))
 			return failed == nil && ctx.Err() == nil
 		})

@@ -43,8 +43,7 @@ It exits 0 with the trace, 2 when the trace shows nothing to shrink.`,
 }
 
 func shrinkTrace(cmd *cobra.Command, std streams, f shrinkFlags, path string) error {
-	profile, err := model.Parse(f.kernel)
-	if err != nil {
+	if _, err := model.Parse(f.kernel); err != nil {
 		return err
 	}
 	t, err := readTrace(path, std.in)
@@ -52,6 +51,10 @@ func shrinkTrace(cmd *cobra.Command, std streams, f shrinkFlags, path string) er
 		return err
 	}
 	sys, err := spec.SystemOf(t)
+	if err != nil {
+		return err
+	}
+	profile, err := model.ParseOf(sys.Name, f.kernel)
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ func shrinkTrace(cmd *cobra.Command, std streams, f shrinkFlags, path string) er
 	}
 	finder := &shrink.Finder{
 		System: sys, Kernels: kernels,
-		Stack: func() (reusecheck.Stack, error) { return profile.New(), nil },
+		Stack: func() (reusecheck.Stack, error) { return profile.Stack(sys.Name) },
 	}
 	n, err := finder.FromTrace(cmd.Context(), t, props)
 	if err != nil {

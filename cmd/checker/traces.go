@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/model"
 )
 
 // readTraces reads the traces that the arguments name: files, directories with
@@ -33,7 +34,22 @@ func readTraces(ctx context.Context, args []string, in io.Reader) ([]*reusecheck
 	return ts, nil
 }
 
+// readTrace reads one trace, and refuses one of which nothing would ever run.
 func readTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
+	t, err := parseTrace(path, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := model.CheckNames(t.Kernels); err != nil {
+		return nil, fmt.Errorf("%s: header kernels: %w", t.File, err)
+	}
+	if len(t.Steps) == 0 {
+		return nil, fmt.Errorf("%s has no step: expected a trace, such as checker check prints", t.File)
+	}
+	return t, nil
+}
+
+func parseTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
 	if path != "-" {
 		return reusecheck.ParseFile(path)
 	}
