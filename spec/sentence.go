@@ -28,6 +28,10 @@ func Sentence(o *Observation, v Violation) string {
 		return fmt.Sprintf("After %q the cache is %s (address bucket %v); the reference has %s (address bucket %v).", op,
 			whole(o.Got.After), o.Got.AddrAfter, whole(ref.After), ref.AddrAfter)
 	}
+	if o.Got.Kind == reusecheck.Received || o.Verdict.Want.Kind == reusecheck.Received {
+		return fmt.Sprintf("The connection of %q goes to %s; the oracle says to %s, the listener that fits it best.",
+			op, taker(o, o.Got.Answer), taker(o, o.Verdict.Want))
+	}
 	if o.Got.Kind == reusecheck.OK && o.Verdict.Want.Kind == reusecheck.OK {
 		return fmt.Sprintf("%q is answered %s; the oracle allows %s.", op, o.Got.Answer, o.Verdict.Want)
 	}
@@ -45,6 +49,14 @@ func Sentence(o *Observation, v Violation) string {
 		return fmt.Sprintf("%q is refused with %s%s although no owner stands against it.", op, o.Got.Answer, by)
 	}
 	return fmt.Sprintf("%q is answered %s%s; the oracle says %s.", op, o.Got.Answer, by, o.Verdict.Want)
+}
+
+// taker names the listener that an incoming connection goes to.
+func taker(o *Observation, a reusecheck.Answer) string {
+	if a.Kind == reusecheck.OK {
+		return o.Op.Sock.String()
+	}
+	return a.String()
 }
 
 // against names the owners that the oracle holds against a request.
