@@ -11,6 +11,7 @@ type Watched struct {
 	*Stack
 	observer *Observer
 
+	udp   bool // there are no caches to be read
 	ids   []reusecheck.ID
 	obs   []Observation
 	ports map[reusecheck.ID]uint16
@@ -22,6 +23,7 @@ func Watch(s *Stack, o *Observer) *Watched { return &Watched{Stack: s, observer:
 
 // Reset is the Stack's.
 func (w *Watched) Reset(cfg reusecheck.Config) error {
+	w.udp = cfg.System == reusecheck.UDP
 	w.ids = w.ids[:0]
 	w.ports = map[reusecheck.ID]uint16{}
 	w.cache = map[uint16]reusecheck.Cache{}
@@ -31,6 +33,9 @@ func (w *Watched) Reset(cfg reusecheck.Config) error {
 // Do is the Stack's, with Before, After and AddrAfter of the port that the step
 // is about: the one that the socket has afterwards, else the one it had.
 func (w *Watched) Do(op reusecheck.Op) (reusecheck.Result, error) {
+	if w.udp {
+		return w.Stack.Do(op)
+	}
 	port := w.ports[op.Sock]
 	switch {
 	case op.Verb == reusecheck.VBind && port == 0, op.Verb == reusecheck.VInherit && op.Addr.Port() != 0:

@@ -179,8 +179,11 @@ func (s *Search) work(ctx context.Context, w, workers int, out chan<- blockResul
 }
 
 func (s *Search) steps() int {
-	if s.Steps > 0 {
+	switch {
+	case s.Steps > 0:
 		return s.Steps
+	case s.System.Steps > 0:
+		return s.System.Steps
 	}
 	return DefaultSteps
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reusecheck/reusecheck"
@@ -30,6 +31,26 @@ func (s *System) Select(names ...string) ([]*Property, error) {
 		ps = append(ps, p)
 	}
 	return ps, nil
+}
+
+// SelectSystems gives the systems with these names, all of them for none.
+func SelectSystems(names ...string) ([]*System, error) {
+	if len(names) == 0 {
+		return Systems, nil
+	}
+	var known []string
+	for _, s := range Systems {
+		known = append(known, string(s.Name))
+	}
+	var ss []*System
+	for _, n := range names {
+		i := slices.Index(known, n)
+		if i < 0 {
+			return nil, fmt.Errorf("there is no system %q%s; there are %s", n, didYouMean(n, known), strings.Join(known, ", "))
+		}
+		ss = append(ss, Systems[i])
+	}
+	return ss, nil
 }
 
 // SystemOf finds the system that a trace is for.

@@ -20,6 +20,8 @@ type System struct {
 	// Say puts a violation into words where it is of the system's own kind; it
 	// gives "" for what [Sentence] says of any. It may be nil.
 	Say func(*Observation, Violation) string
+	// Steps is the length of a random history, 0 for [DefaultSteps].
+	Steps int
 	// World is the default domain of the generator.
 	World func() *World
 	// NewOracle makes the reference, NewGhost the cache that the documented

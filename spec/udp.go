@@ -13,6 +13,7 @@ var UDP = &System{
 	Doc:          "address slots and the 4-tuple table of connected sockets",
 	Properties:   []*Property{Lookup, SoundLook, CompleteLook, PreciseTable, TableStructure},
 	Lasting:      true,
+	Steps:        32, // a crowd takes 22
 	Say:          sayUDP,
 	World:        UDPWorld,
 	NewOracle:    func() Oracle { return oracle.NewUDP() },

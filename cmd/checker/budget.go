@@ -23,7 +23,7 @@ type budget struct {
 func (b *budget) addTo(cmd *cobra.Command, checks, workers int) {
 	fs := cmd.Flags()
 	fs.IntVar(&b.checks, "checks", checks, "histories to try")
-	fs.IntVar(&b.steps, "steps", spec.DefaultSteps, "steps in each history, socket lines included")
+	fs.IntVar(&b.steps, "steps", spec.DefaultSteps, "steps in each history, socket lines included (more by default where a system needs them)")
 	fs.Uint64Var(&b.seed, "seed", 1, "seed of the random choices")
 	fs.DurationVar(&b.limit, "time", 0, "stop after this time, such as 30s; without --checks there is no other end")
 	fs.IntVar(&b.workers, "workers", workers, "histories played at the same time")
@@ -48,6 +48,14 @@ func (b *budget) verify(cmd *cobra.Command) error {
 		return fmt.Errorf("--workers is %d: give a number from 1 to 1024", b.workers)
 	}
 	return nil
+}
+
+// length is the number of steps that was asked for, 0 for the system's own.
+func (b *budget) length(cmd *cobra.Command) int {
+	if cmd.Flags().Changed("steps") {
+		return b.steps
+	}
+	return 0
 }
 
 // world is the system's, less what the person took away.

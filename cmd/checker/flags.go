@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,12 +20,32 @@ func addKernel(cmd *cobra.Command, kernel *string) {
 	complete(cmd, "kernel", kernelWords)
 }
 
+// addSystems lets a person choose among the systems; none chosen is all of them.
+func addSystems(cmd *cobra.Command, names *[]string) {
+	cmd.Flags().StringSliceVar(names, "system", nil, "systems to check, joined by commas (all that the kernel models)")
+	complete(cmd, "system", systemWords)
+}
+
+func systemWords(string) []string {
+	var s []string
+	for _, sys := range spec.Systems {
+		s = append(s, string(sys.Name)+"\t"+sys.Doc)
+	}
+	return s
+}
+
 func addProperties(cmd *cobra.Command, names *[]string) {
 	cmd.Flags().StringSliceVar(names, "property", nil, "properties to judge, joined by commas (all of them)")
 	complete(cmd, "property", func(string) []string {
 		var s []string
-		for _, p := range spec.TCP.Properties {
-			s = append(s, p.Name+"\t"+p.Doc)
+		seen := map[string]bool{}
+		for _, sys := range spec.Systems {
+			for _, p := range sys.Properties {
+				if !seen[p.Name] {
+					s = append(s, p.Name+"\t"+p.Doc)
+				}
+				seen[p.Name] = true
+			}
 		}
 		return s
 	})
@@ -53,16 +74,22 @@ func kernelWords(typed string) []string {
 		return generationNames()
 	}
 	var s []string
-	for _, c := range model.Changes() {
-		s = append(s, typed[:end+1]+c.Name+"\t"+c.Subject)
+	for _, sys := range spec.Systems {
+		for _, c := range model.ChangesOf(sys.Name) {
+			s = append(s, typed[:end+1]+c.Name+"\t"+c.Subject)
+		}
 	}
 	return s
 }
 
 func generationNames() []string {
 	var s []string
-	for _, g := range model.Generations() {
-		s = append(s, g.Name)
+	for _, sys := range spec.Systems {
+		for _, g := range model.GenerationsOf(sys.Name) {
+			if !slices.Contains(s, g.Name) {
+				s = append(s, g.Name)
+			}
+		}
 	}
 	return s
 }
@@ -77,9 +104,14 @@ func worldWords(string) []string {
 
 func propertyHelp() string {
 	var b strings.Builder
-	b.WriteString("Properties:\n")
-	for _, p := range spec.TCP.Properties {
-		writeItem(&b, p.Name, p.Doc)
+	for i, sys := range spec.Systems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "Properties of %s, %s:\n", sys.Name, sys.Doc)
+		for _, p := range sys.Properties {
+			writeItem(&b, p.Name, p.Doc)
+		}
 	}
 	return b.String()
 }

@@ -33,10 +33,11 @@ type hunt struct {
 func (h *hunt) run(ctx context.Context) error {
 	limited, stop := h.budget.within(ctx)
 	defer stop()
+	h.report.told = nil // what is a variant of what, each system tells anew
 	h.report.meter = newMeter(h.report.std.errs, "histories", h.budget.checks)
 	search := &spec.Search{
 		System: h.system, Stack: h.stack, World: h.world, Properties: h.props,
-		Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps, Workers: h.budget.workers,
+		Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.length(h.cmd), Workers: h.budget.workers,
 		Progress: func(s spec.Stats) { h.report.meter.set(s.Histories) },
 	}
 	finder := &shrink.Finder{System: h.system, Stack: h.stack, Kernels: h.kernels}
@@ -71,6 +72,7 @@ func (r *reporter) ending(ctx context.Context) error {
 
 type summary struct {
 	Kernel    string         `json:"kernel"`
+	System    string         `json:"system"`
 	Seed      uint64         `json:"seed"`
 	Histories int            `json:"histories"`
 	Steps     int            `json:"steps"`
@@ -87,7 +89,7 @@ type jsonSummary struct {
 
 func (h *hunt) summary(s spec.Stats, findings int, took time.Duration) {
 	sum := summary{
-		Kernel: h.kernel, Seed: h.budget.seed, Histories: s.Histories, Steps: s.Steps, Granted: s.Granted,
+		Kernel: h.kernel, System: string(h.system.Name), Seed: h.budget.seed, Histories: s.Histories, Steps: s.Steps, Granted: s.Granted,
 		Verbs: map[string]int{}, Skipped: s.Skipped, Findings: findings,
 		Again: h.words + h.budget.words(h.cmd, s.Histories),
 	}
@@ -107,8 +109,12 @@ func (r *reporter) close(s summary) {
 		_ = writeJSON(r.std.out, jsonSummary{s}) // a reader that is gone is seen at the end
 		return
 	}
+	on := s.Kernel
+	if s.System != string(reusecheck.TCP) {
+		on += ", " + s.System
+	}
 	fmt.Fprintf(r.std.out, "%s on %s: %d histories, %d steps, %d %% granted\n",
-		count(s.Findings, "finding"), s.Kernel, s.Histories, s.Steps, percent(s.Granted, s.Steps))
+		count(s.Findings, "finding"), on, s.Histories, s.Steps, percent(s.Granted, s.Steps))
 	var mix []string
 	for _, v := range reusecheck.Verbs() {
 		if n := s.Verbs[v.String()]; n > 0 {

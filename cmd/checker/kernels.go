@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 func newKernels(std streams) *cobra.Command {
@@ -30,18 +32,19 @@ with -. A ? behind a commit id says that the id is unverified.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			changes, generations := model.Changes(), model.Generations()
+			var p *model.Profile
 			if len(args) == 1 {
-				p, err := model.Parse(args[0])
-				if err != nil {
+				var err error
+				if p, err = model.Parse(args[0]); err != nil {
 					return err
 				}
-				changes, generations = p.Changes(), []model.Generation{p.Generation}
 			}
-			if asJSON {
-				return jsonKernels(std.out, generations, changes)
+			for _, sys := range spec.Systems {
+				if err := listKernels(std.out, sys, p, asJSON); err != nil {
+					return err
+				}
 			}
-			return textKernels(std.out, generations, changes)
+			return nil
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -54,7 +57,30 @@ with -. A ? behind a commit id says that the id is unverified.`,
 	return cmd
 }
 
-func textKernels(out io.Writer, generations []model.Generation, changes []model.Change) error {
+// listKernels lists what is modelled of one system: everything, or one kernel.
+func listKernels(out io.Writer, sys *spec.System, p *model.Profile, asJSON bool) error {
+	generations, changes := model.GenerationsOf(sys.Name), model.ChangesOf(sys.Name)
+	if p != nil {
+		changes = p.ChangesOf(sys.Name)
+		generations = slices.DeleteFunc(generations, func(g model.Generation) bool { return g.Name != p.Generation.Name })
+	}
+	if len(generations) == 0 {
+		return nil
+	}
+	if asJSON {
+		return jsonKernels(out, sys, generations, changes)
+	}
+	first := ""
+	if sys != spec.Systems[0] {
+		first = "\n"
+	}
+	if _, err := fmt.Fprintf(out, "%sKernels of %s, %s:\n", first, sys.Name, sys.Doc); err != nil {
+		return &outputError{err}
+	}
+	return textKernels(out, sys, generations, changes)
+}
+
+func textKernels(out io.Writer, sys *spec.System, generations []model.Generation, changes []model.Change) error {
 	tab := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	for _, g := range generations {
 		fmt.Fprintf(tab, "%s\t%s\t%s\n", g.Name, g.Release, g.Doc)
@@ -67,7 +93,7 @@ func textKernels(out io.Writer, generations []model.Generation, changes []model.
 		fmt.Fprintf(&b, "\n%s\n", c.Name)
 		writeField(&b, "commit", strings.TrimSpace(c.Commit+"  "+c.Subject))
 		writeField(&b, "since", since(c))
-		writeField(&b, "kernels", havers(c))
+		writeField(&b, "kernels", havers(sys, c))
 		writeField(&b, "", c.Doc)
 		if _, err := io.WriteString(out, b.String()); err != nil {
 			return &outputError{err}
@@ -90,9 +116,9 @@ func since(c model.Change) string {
 }
 
 // havers are the generations that have a change.
-func havers(c model.Change) string {
+func havers(sys *spec.System, c model.Change) string {
 	var s []string
-	for _, g := range model.Generations() {
+	for _, g := range model.GenerationsOf(sys.Name) {
 		for _, name := range g.Changes {
 			if name == c.Name {
 				s = append(s, g.Name)
@@ -107,6 +133,7 @@ func havers(c model.Change) string {
 
 type jsonGeneration struct {
 	Generation string   `json:"generation"`
+	System     string   `json:"system"`
 	Release    string   `json:"release"`
 	Doc        string   `json:"doc"`
 	Changes    []string `json:"changes"`
@@ -114,6 +141,7 @@ type jsonGeneration struct {
 
 type jsonChange struct {
 	Change  string `json:"change"`
+	System  string `json:"system"`
 	Commit  string `json:"commit"`
 	Subject string `json:"subject"`
 	Since   string `json:"since"`
@@ -122,14 +150,14 @@ type jsonChange struct {
 	Doc     string `json:"doc"`
 }
 
-func jsonKernels(out io.Writer, generations []model.Generation, changes []model.Change) error {
+func jsonKernels(out io.Writer, sys *spec.System, generations []model.Generation, changes []model.Change) error {
 	for _, g := range generations {
-		if err := writeJSON(out, jsonGeneration{g.Name, g.Release, g.Doc, g.Changes}); err != nil {
+		if err := writeJSON(out, jsonGeneration{g.Name, string(sys.Name), g.Release, g.Doc, g.Changes}); err != nil {
 			return err
 		}
 	}
 	for _, c := range changes {
-		if err := writeJSON(out, jsonChange{c.Name, c.Commit, c.Subject, c.Since, c.Stable, c.Rows, c.Doc}); err != nil {
+		if err := writeJSON(out, jsonChange{c.Name, string(sys.Name), c.Commit, c.Subject, c.Since, c.Stable, c.Rows, c.Doc}); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 type liveFlags struct {
 	budget
 	guestFlags
+	system     string
 	kernel     string
 	properties []string
 	self       bool
@@ -58,6 +59,7 @@ It needs root, or a user namespace, in which several users cannot be tested.
 		Example: `  checker live --checks 20000
   checker live --self --time 1m
   checker live --observe
+  checker live --system udp --checks 50000
   checker live --property sound --out findings
   checker live --image /boot/vmlinuz-6.1.0-49-cloud-amd64 --modules /lib/modules/6.1.0-49-cloud-amd64`,
 		Args: noArguments,
@@ -73,6 +75,8 @@ It needs root, or a user namespace, in which several users cannot be tested.
 	fs := cmd.Flags()
 	fs.StringVar(&f.kernel, "kernel", "", "modelled kernel to compare with (picked from the running release)")
 	complete(cmd, "kernel", kernelWords)
+	fs.StringVar(&f.system, "system", string(spec.TCP.Name), "system to test")
+	complete(cmd, "system", systemWords)
 	addProperties(cmd, &f.properties)
 	fs.BoolVar(&f.self, "self", false, "hold the kernel to itself, without a model")
 	fs.BoolVar(&f.observe, "observe", false, "read the kernel's caches after every step")
@@ -95,21 +99,25 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	if err != nil {
 		return err
 	}
-	profile := model.ForRelease(running.Version)
+	sys, err := f.pickSystem()
+	if err != nil {
+		return err
+	}
+	profile := model.ForReleaseOf(sys.Name, running.Version)
 	if f.kernel != "" {
-		p, err := model.ParseOf(reusecheck.TCP, f.kernel)
+		p, err := model.ParseOf(sys.Name, f.kernel)
 		if err != nil {
 			return err
 		}
 		profile = p
 	}
-	props, err := spec.TCP.Select(f.properties...)
+	props, err := sys.Select(f.properties...)
 	if err != nil {
 		return err
 	}
 	k := &kernelStacks{observe: f.observe}
 	defer k.close()
-	world, err := f.reachable(std, k)
+	world, err := f.reachable(std, k, sys)
 	if err != nil {
 		return err
 	}
@@ -119,7 +127,10 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	h := hunt{
 		cmd: cmd, budget: &f.budget, report: r, world: world, stack: k.stack,
-		kernel: running.String(), words: "checker live",
+		kernel: running.String(), words: "checker live", system: sys,
+	}
+	if sys != spec.TCP {
+		h.words += " --system " + string(sys.Name)
 	}
 	if h.kernels, err = reusecheck.ParseKernels(profile.Generation.Name); err != nil {
 		return err
@@ -136,14 +147,15 @@ func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, p
 	case f.self:
 		return huntSelf(ctx, h)
 	case len(f.properties) > 0:
-		h.system, h.props = spec.TCP, props
+		h.props = props
 		h.words += " --property " + joined(f.properties)
 		if f.observe {
 			h.words += " --observe"
 		}
 		return h.run(ctx)
 	}
-	sys, err := spec.Conformance(spec.TCP, func() (reusecheck.Stack, error) { return profile.New(), nil })
+	of := h.system
+	sys, err := spec.Conformance(of, func() (reusecheck.Stack, error) { return profile.Stack(of.Name) })
 	if err != nil {
 		return err
 	}
@@ -157,9 +169,22 @@ func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, p
 	if err := h.run(ctx); err != nil || !f.observe {
 		return err
 	}
-	h.system, h.props, h.kernel = spec.TCP, []*spec.Property{spec.Precise}, running
+	h.system, h.props, h.kernel = of, []*spec.Property{spec.Precise}, running
 	h.words = words + " --observe --property precise"
 	return h.run(ctx)
+}
+
+// pickSystem is the system that was named. Only TCP has caches to read, and a
+// plain bind that changes no answer.
+func (f *liveFlags) pickSystem() (*spec.System, error) {
+	systems, err := spec.SelectSystems(f.system)
+	if err != nil {
+		return nil, err
+	}
+	if sys := systems[0]; sys == spec.TCP || !f.self && !f.observe {
+		return sys, nil
+	}
+	return nil, fmt.Errorf("--self and --observe are for the caches of tcp, not for %s", f.system)
 }
 
 // kernelStacks opens the running kernel, once for each worker.
@@ -218,9 +243,12 @@ var needs = map[string]string{
 }
 
 // reachable is the world less what this machine cannot test, which it says.
-func (f *liveFlags) reachable(std streams, k *kernelStacks) (*spec.World, error) {
-	world, err := f.budget.world(spec.TCP)
+func (f *liveFlags) reachable(std streams, k *kernelStacks, sys *spec.System) (*spec.World, error) {
+	world, err := f.budget.world(sys)
 	if err != nil {
+		return nil, err
+	}
+	if err := world.Without("arrival"); err != nil { // only the loopback carries datagrams
 		return nil, err
 	}
 	s, err := live.Open(live.Options{})

@@ -67,7 +67,7 @@ func TestAnInterruptEndsTheSearchAndTellsWhatWasFound(t *testing.T) {
 	if code != exitFindings || time.Since(start) > 10*time.Second {
 		t.Errorf("exit code %d after %v", code, time.Since(start))
 	}
-	for _, part := range []string{"\n1 finding on 6.18: ", "\nagain: checker check --kernel 6.18 --seed 1 --checks "} {
+	for _, part := range []string{"\n1 finding on 6.18: ", "\nagain: checker check --kernel 6.18 --system tcp --seed 1 --checks "} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("it does not say %q:\n%s", part, out)
 		}
