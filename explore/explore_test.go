@@ -291,7 +291,7 @@ func TestEveryHistoryShowsWhatTheExplorerSawInIt(t *testing.T) {
 
 func TestAStoreThatIsFullSaysWhatWasNotCovered(t *testing.T) {
 	s := search(t, "6.18", "v4 uid=2", 3)
-	s.Memory = 5 << 20
+	s.Memory = 300 << 10
 	o, err := s.Run(context.Background(), func(*History) error { return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 // History is a shortest way to a step, as a trace without stated answers; the
 // step is its last.
 type History struct {
-	Depth int // steps, socket lines not counted
-	Trace *rc.Trace
+	Depth  int // steps, socket lines not counted
+	Trace  *rc.Trace
+	States int64 // that were met until then
 }
 
 // teller makes histories of stored states.
@@ -88,7 +89,7 @@ func (t *teller) history(c *Candidate) (*History, error) {
 	if err := t.last(c); err != nil {
 		return nil, err
 	}
-	return &History{Depth: c.Depth, Trace: t.trace}, nil
+	return &History{Depth: c.Depth, Trace: t.trace, States: t.r.store.states()}, nil
 }
 
 // follow takes the step that leads to a stored state.

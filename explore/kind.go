@@ -13,6 +13,7 @@ type kind struct {
 	id   int
 	word uint64
 	sock rc.Socket // without its ID
+	seen rc.Socket // as the oracle sees it
 	acts []action
 	// renamed are the words that the symmetries make of it.
 	renamed []uint64
@@ -124,9 +125,10 @@ func (ks *kinds) make(w uint64) *kind {
 		k.sock = *s
 		return false
 	})
+	k.seen = ks.e.seen(w, k.sock, ks.codec.Addr)
 	k.acts = ks.e.menu.of(&k.sock)
 	for _, g := range ks.e.group {
-		k.renamed = append(k.renamed, g.Sock(w))
+		k.renamed = append(k.renamed, renameSock(g, w))
 	}
 	return k
 }

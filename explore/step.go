@@ -2,6 +2,7 @@ package explore
 
 import (
 	"errors"
+	"net/netip"
 
 	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
@@ -89,10 +90,16 @@ func (e *engine) stepper() (*stepper, error) {
 	return s, nil
 }
 
-// The caller's bits of a socket's word.
+// The caller's bits of a socket's word: what the oracle knows of its past, and,
+// where the oracle sees another socket than the stack has, what it sees.
 const (
-	usedBit  = 1 << model.PastShift
-	vagueBit = 2 << model.PastShift
+	usedBit   = 1 << model.PastShift
+	vagueBit  = 2 << model.PastShift
+	driftBit  = 4 << model.PastShift
+	driftAddr = model.PastShift + 3  // 4 bits, a code
+	driftOpts = model.PastShift + 7  // 3 bits: reuseaddr, reuseport, v6only
+	driftPort = model.PastShift + 10 // 2 bits, a code
+	driftHold = model.PastShift + 12 // 3 bits: port named, address named, port by connect
 )
 
 // expand performs every step of a state, one for each set of sockets that
@@ -276,10 +283,14 @@ func (s *stepper) pack(t *transition, short bool) error {
 			n.Socks[t.slot] |= usedBit
 		}
 	} else {
-		for i := range s.e.sockets {
-			n.Socks[i] |= s.past(n.Socks[i], rc.ID(i))
-			n.Ends[i] |= s.past(n.Ends[i], rc.ID(i).OtherEnd())
-		}
+		s.judged.Sockets(func(o *rc.Socket) bool {
+			if o.ID.IsOtherEnd() {
+				n.Ends[o.ID.OtherEnd()] |= s.past(n.Ends[o.ID.OtherEnd()], o)
+			} else {
+				n.Socks[o.ID] |= s.past(n.Socks[o.ID], o)
+			}
+			return true
+		})
 	}
 	if s.e.precise {
 		s.ghost(t)
@@ -292,11 +303,12 @@ func (s *stepper) pack(t *transition, short bool) error {
 	return nil
 }
 
-func (s *stepper) past(w uint64, id rc.ID) uint64 {
+// past is what the oracle knows of a socket beside what the stack has.
+func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 	if w == 0 {
 		return 0
 	}
-	used, vague := s.judged.Past(id)
+	used, vague := s.judged.Past(o.ID)
 	b := uint64(0)
 	if used {
 		b |= usedBit
@@ -304,7 +316,49 @@ func (s *stepper) past(w uint64, id rc.ID) uint64 {
 	if vague {
 		b |= vagueBit
 	}
-	return b
+	const opts = rc.ReuseAddr | rc.ReusePort | rc.V6Only
+	k := &s.kinds.of(w).sock
+	hold := holds(o)
+	if k.Local == o.Local && k.Opts&opts == o.Opts&opts && holds(k) == hold {
+		return b
+	}
+	code := s.codec.AddrCode(o.Local.Addr())
+	if code < 0 {
+		return b | vagueBit // an address that no step of this world names
+	}
+	port := 0
+	for i, p := range s.e.world.Ports {
+		if p == o.Local.Port() {
+			port = i + 1
+		}
+	}
+	return b | driftBit | uint64(code)<<driftAddr | uint64(o.Opts&opts)<<driftOpts | uint64(port)<<driftPort | hold<<driftHold
+}
+
+func holds(k *rc.Socket) (h uint64) {
+	for i, b := range [3]bool{k.PortLocked, k.AddrLocked, k.ByConnect} {
+		if b {
+			h |= 1 << i
+		}
+	}
+	return h
+}
+
+// seen is the socket of a word as the oracle sees it.
+func (e *engine) seen(w uint64, sock rc.Socket, addr func(code int) netip.Addr) rc.Socket {
+	if w&driftBit == 0 {
+		return sock
+	}
+	port := uint16(0)
+	if c := w >> driftPort & 3; c > 0 {
+		port = e.world.Ports[c-1]
+	}
+	a := rc.Canonical(sock.Family, addr(int(w>>driftAddr&15)))
+	sock.Local = netip.AddrPortFrom(a, port)
+	h := w >> driftHold
+	sock.PortLocked, sock.AddrLocked, sock.ByConnect = h&1 != 0, h&2 != 0, h&4 != 0
+	sock.Opts = sock.Opts&^(rc.ReuseAddr|rc.ReusePort|rc.V6Only) | rc.Opt(w>>driftOpts&7)
+	return sock
 }
 
 // byRelation judges a request for a named port by the oracle's pairwise
@@ -315,7 +369,7 @@ func (s *stepper) byRelation(t *transition) (agrees, short bool) {
 	row := 0
 	port := 0
 	switch {
-	case s.vague:
+	case s.vague, !t.act.fresh && s.slots[t.slot].word&driftBit != 0:
 		return false, false
 	case t.op.Verb == rc.VClose || t.op.Verb == rc.VSet && t.res.Kind == rc.OK || t.op.Verb == rc.VExpire:
 		return t.res.Kind == rc.OK, t.res.Kind == rc.OK
@@ -375,7 +429,7 @@ func (r *relation) ask(row int, owner *kind, req *oracle.Request) uint64 {
 	}
 	v := rw[owner.id]
 	if v == 0 {
-		r.one[0] = owner.sock
+		r.one[0] = owner.seen
 		r.one[0].ID = 0
 		v = 1
 		if r.buf = oracle.Conflicts(r.one[:], req, r.buf[:0]); len(r.buf) > 0 {
@@ -416,7 +470,7 @@ func (s *stepper) know(k *kind, w uint64, id rc.ID) {
 	if k == nil {
 		return
 	}
-	n := oracle.Known{Socket: k.sock, Used: w&usedBit != 0, Vague: w&vagueBit != 0}
+	n := oracle.Known{Socket: k.seen, Used: w&usedBit != 0, Vague: w&vagueBit != 0}
 	n.ID = id
 	s.known = append(s.known, n)
 }
@@ -450,6 +504,21 @@ func ghostWord(c rc.Cache, users []uint32) uint64 {
 	return g << model.GhostShift
 }
 
+// portSeen and byConnectSeen are what the oracle sees of a socket's word.
+func portSeen(w uint64) int {
+	if w&driftBit != 0 {
+		return int(w >> driftPort & 3)
+	}
+	return model.PortOf(w)
+}
+
+func byConnectSeen(w uint64) bool {
+	if w&driftBit != 0 {
+		return w>>driftHold&4 != 0
+	}
+	return model.CameByConnect(w)
+}
+
 // ghost carries the ghost cache over a step and holds the kernel's to it.
 func (s *stepper) ghost(t *transition) {
 	n := &t.next
@@ -460,25 +529,25 @@ func (s *stepper) ghost(t *transition) {
 		case rc.VBind, rc.VListen:
 			admitted = t.slot
 		case rc.VInherit:
-			if model.PortOf(n.Socks[t.op.Child]) != model.PortOf(n.Socks[t.slot]) {
+			if portSeen(n.Socks[t.op.Child]) != portSeen(n.Socks[t.slot]) {
 				admitted = int(t.op.Child)
 			}
 		}
 	}
 	for p := range s.e.world.Ports {
 		g := ghostOf(s.state.Ports[p], users)
-		if admitted >= 0 && model.PortOf(n.Socks[admitted]) == p+1 {
-			g = spec.Intended(g, &s.kinds.of(n.Socks[admitted]).sock)
+		if admitted >= 0 && portSeen(n.Socks[admitted]) == p+1 {
+			g = spec.Intended(g, &s.kinds.of(n.Socks[admitted]).seen)
 		}
-		if t.op.Verb == rc.VConnect && t.res.Kind == rc.OK && !g.Exists && model.PortOf(n.Socks[t.slot]) == p+1 && model.CameByConnect(n.Socks[t.slot]) {
+		if t.op.Verb == rc.VConnect && t.res.Kind == rc.OK && !g.Exists && portSeen(n.Socks[t.slot]) == p+1 && byConnectSeen(n.Socks[t.slot]) {
 			g = spec.Opened
 		}
 		owners, connects := 0, 0
 		for i := range s.e.sockets {
 			for _, w := range [2]uint64{n.Socks[i], n.Ends[i]} {
-				if w != 0 && model.PortOf(w) == p+1 {
+				if w != 0 && portSeen(w) == p+1 {
 					owners++
-					if model.CameByConnect(w) {
+					if byConnectSeen(w) {
 						connects++
 					}
 				}
@@ -512,7 +581,7 @@ func (s *stepper) observe(t *transition) {
 	if t.act.fresh {
 		s.before[0] = rc.Socket{Family: t.create.Family, Opts: t.create.Opts, UID: t.create.UID, Dev: t.create.Dev}
 	} else {
-		s.before[0] = s.slots[t.slot].sock
+		s.before[0] = s.slots[t.slot].seen
 	}
 	s.before[0].ID = rc.ID(t.slot)
 	o.Before = s.before[:]
@@ -524,7 +593,7 @@ func (s *stepper) observe(t *transition) {
 // portsAround are the ports whose ghost caches a machine compares around a step.
 func (s *stepper) portsAround(t *transition) (before, after uint16) {
 	own := func() uint16 {
-		if p := model.PortOf(t.next.Socks[t.slot]); p > 0 {
+		if p := portSeen(t.next.Socks[t.slot]); p > 0 {
 			return s.e.world.Ports[p-1]
 		}
 		return 0
@@ -542,7 +611,7 @@ func (s *stepper) portsAround(t *transition) (before, after uint16) {
 		}
 	}
 	if !t.act.fresh {
-		before = s.slots[t.slot].sock.Local.Port()
+		before = s.slots[t.slot].seen.Local.Port()
 	}
 	return before, own()
 }

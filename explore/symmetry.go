@@ -290,7 +290,7 @@ func renameAddr(c *model.Codec, r *model.Renaming, all []netip.Addr, a netip.Add
 func renameState(r *model.Renaming, st *model.State) model.State {
 	n := *st
 	for i := range n.Socks {
-		n.Socks[i], n.Ends[i] = r.Sock(n.Socks[i]), r.Sock(n.Ends[i])
+		n.Socks[i], n.Ends[i] = renameSock(r, n.Socks[i]), renameSock(r, n.Ends[i])
 	}
 	for p := range n.Ports {
 		n.Ports[p] = renamePort(r, n.Ports[p])
@@ -303,6 +303,15 @@ func renamePort(r *model.Renaming, w uint64) uint64 {
 	w = r.Port(w)
 	if b := w >> model.GhostShift; b>>2&3 > 1 {
 		w = w&^(7<<(model.GhostShift+4)) | uint64(r.UID[b>>4&7])<<(model.GhostShift+4)
+	}
+	return w
+}
+
+// renameSock renames a socket's word, and what the oracle sees in it.
+func renameSock(r *model.Renaming, w uint64) uint64 {
+	w = r.Sock(w)
+	if w&driftBit != 0 {
+		w = w&^(15<<driftAddr) | uint64(r.Addr[w>>driftAddr&15])<<driftAddr
 	}
 	return w
 }

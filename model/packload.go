@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"net/netip"
 
 	rc "github.com/reusecheck/reusecheck"
 )
@@ -226,4 +227,12 @@ func (c *Codec) Cache(w uint64) rc.Cache {
 		r.Addr = c.addrs[k&15].netip(k>>4&1 != 0)
 	}
 	return r
+}
+
+// Addr is the address that a code stands for, IPv4 ones in plain form.
+func (c *Codec) Addr(code int) netip.Addr {
+	if code >= len(c.addrs) {
+		return netip.Addr{}
+	}
+	return c.addrs[code].netip(false)
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/explore"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// worlds are where each known bug is looked for: no more than what its history
+// is about.
+var worlds = map[string]struct {
+	words   string
+	sockets int
+	note    string
+}{
+	"1": {"", 0, "4.9 shares automatic ports as a last resort anyway: telling the two apart takes a range of four ports, worlds have two"},
+	"2":  {"tcp4 addr=127.0.0.1 reuseaddr auto autobind-reuse close", 2, ""},
+	"3":  {"tcp4 addr=127.0.0.1 reuseaddr reuseport auto autobind-reuse listen close", 2, ""},
+	"4":  {"tcp6 addr=::1,fd00::1 reuseport listen close", 3, ""},
+	"6":  {"tcp6 addr=::,::1,fd00::1 reuseport listen close", 3, ""},
+	"7":  {"tcp4 tcp6 addr=0.0.0.0,127.0.0.1,:: v6only reuseaddr listen close", 4, ""},
+	"8":  {"v4 set-opt", 2, ""},
+	"9":  {"tcp4 addr=0.0.0.0,127.0.0.1 listen connect close ports=2", 3, ""},
+	"11": {"tcp4 addr=0.0.0.0,127.0.0.1,127.0.0.2 connect listen close ports=2", 3, ""},
+	"13": {"tcp4 addr=0.0.0.0,127.0.0.1 connect listen close ports=2", 3, ""},
+	"14": {"tcp4 addr=127.0.0.1 listen inherit timewait close", 3, "a listener, its child and the binder; the child's client is outside"},
+	"15": {"tcp4 tcp6 addr=::,127.0.0.1 close", 2, ""},
+	"16": {"tcp4 tcp6 addr=::ffff:0.0.0.0,127.0.0.1 close", 2, ""},
+	"17": {"tcp4 tcp6 addr=::ffff:127.0.0.1,127.0.0.1 close", 2, ""},
+	"18": {"tcp4 tcp6 addr=0.0.0.0,::,127.0.0.1 v6only close", 3, ""},
+	"19": {"tcp6 addr=::,::ffff:127.0.0.1 v6only close", 2, ""},
+	"22": {"tcp4 addr=127.0.0.1,127.0.0.2,0.0.0.0 no-port reuseaddr listen connect close ports=2", 4, "a connection needs a listener on another port, and two steps to bring it there"},
+	"23": {"tcp4 addr=127.0.0.1,127.0.0.2 no-port listen connect close ports=2", 3, "as 22"},
+	"24": {"v4", 1, ""},
+	"25": {"tcp4 addr=127.0.0.1 reuseport uid=2 listen inherit timewait close", 3, ""},
+	"26": {"tcp4 addr=0.0.0.0,127.0.0.1 reuseport dev=3 listen inherit rivals close", 3, "a bind and a listen for each of two listeners, then the connection: five steps"},
+	"28": {"tcp4 tcp6 addr=::,0.0.0.0,127.0.0.1 reuseport listen inherit rivals close", 3, "as 26"},
+	"E1": {"tcp6 addr=::ffff:0.0.0.0,::ffff:127.0.0.1 close", 2, ""},
+	"E2": {"", 0, "a connection that nobody accepted is no step of an exploration"},
+	"27": {"", 0, "the trace language has no processors"},
+}
+
+var errDone = errors.New("found")
+
+// recall puts each known bug back and writes a table of what finds it.
+func recall(ctx context.Context) error {
+	fmt.Printf("# Recall\n\nEach sequential bug of the model's history, put back into the kernel that it lived in, is looked for by exploration: the first\n" +
+		"history, shortest first, that violates a property there and not where the bug is mended. Steps do not count socket lines.\n\n" +
+		"    go run ./bench/explore recall > bench/recall.md\n\n" +
+		"| id | kernel | world | sockets | property | steps | states | s | |\n|---|---|---|---|---|---|---|---|---|\n")
+	missed := 0
+	for _, row := range model.History() {
+		w := worlds[row.ID]
+		if w.sockets == 0 || row.Lives == "" {
+			fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, w.note)
+			continue
+		}
+		line, err := recallRow(ctx, row, w.words, w.sockets)
+		if err != nil {
+			return fmt.Errorf("row %s: %w", row.ID, err)
+		}
+		if line == "" {
+			missed++
+			line = fmt.Sprintf("| %s | %s | `%s` | %d | **missed** | - | - | - |", row.ID, row.Lives, w.words, w.sockets)
+		}
+		fmt.Printf("%s %s |\n", line, w.note)
+	}
+	if missed > 0 {
+		fmt.Fprintf(os.Stderr, "%d rows were missed\n", missed)
+	}
+	return nil
+}
+
+func recallRow(ctx context.Context, row model.Row, words string, most int) (string, error) {
+	healed, err := model.Parse(row.Healed)
+	if err != nil {
+		return "", err
+	}
+	control := spec.NewMachine(spec.TCP, healed.New())
+	start := time.Now()
+	for n := 1; n <= most; n++ {
+		s, err := searchIn(row.Lives, words, n)
+		if err != nil {
+			return "", err
+		}
+		judge := explore.NewJudge(s.Kernel, nil)
+		line := ""
+		states := int64(0)
+		s.Progress = func(st explore.Stats) {}
+		o, err := s.Run(ctx, func(h *explore.History) error {
+			fails, err := judge.Failures(h)
+			if err != nil {
+				return err
+			}
+			for _, f := range fails {
+				if control.Shows(stripped(h.Trace), f.Violation) >= 0 {
+					continue
+				}
+				line = fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d |", row.ID, row.Lives, words, n, f.Violation.Property, h.Depth)
+				states = h.States
+				return errDone
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errDone) {
+			return "", err
+		}
+		if line != "" {
+			if o != nil {
+				states = o.States
+			}
+			return fmt.Sprintf("%s %d | %.2f |", line, states, time.Since(start).Seconds()), nil
+		}
+	}
+	return "", nil
+}
+
+// stripped is a trace without answers, which are another kernel's.
+func stripped(t *reusecheck.Trace) *reusecheck.Trace {
+	c := t.Clone()
+	for i := range c.Steps {
+		c.Steps[i].Want, c.Steps[i].Oracle = reusecheck.Answer{}, reusecheck.Answer{}
+	}
+	return c
+}
