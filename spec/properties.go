@@ -137,10 +137,33 @@ func checkComplete(o *Observation) Violation {
 		kind = o.Op.Verb.String() + " granted"
 	case o.Got.Kind == reusecheck.Received:
 		kind = o.Op.Verb.String() + " taken by another"
+	case amongConnections(o):
+		kind = o.Op.Verb.String() + " refused among connections only"
+		tags |= reasonTag(o.Got.Reason)
 	default:
 		tags |= reasonTag(o.Got.Reason)
 	}
 	return Violation{completeName, kind, tags}
+}
+
+// amongConnections reports whether the port that the oracle would give has
+// owners, and none that bound it: then nobody there is in the way of a
+// connection, and it is a past owner that is.
+func amongConnections(o *Observation) bool {
+	port := o.Verdict.Want.Port
+	if o.Op.Verb != reusecheck.VConnect || o.Verdict.Want.Kind != reusecheck.OK || port == 0 {
+		return false
+	}
+	owners := 0
+	for i := range o.Before {
+		if s := &o.Before[i]; s.Local.Port() == port {
+			if !s.ByConnect {
+				return false
+			}
+			owners++
+		}
+	}
+	return owners > 0
 }
 
 // The two ways in which a cache can be weaker than it need be.
