@@ -16,7 +16,7 @@ type drawing struct {
 
 func (d *drawing) Reset(cfg reusecheck.Config) error {
 	d.runs++
-	port := 50000 + d.runs%2
+	port := 50000 + d.runs%7
 	cfg.Ports = reusecheck.PortRange{Lo: port, Hi: port}
 	return d.Stack.Reset(cfg)
 }
