@@ -24,6 +24,9 @@ type Observation struct {
 	// Broken is what the stack's own structure check said, nil when all is
 	// well or the stack cannot be asked, and WasBroken what it said before the step.
 	Broken, WasBroken error
+	// Names gives the names that sockets have in the trace that is replayed, nil
+	// for those of their IDs.
+	Names func(reusecheck.ID) string
 
 	sys *System
 }
@@ -137,6 +140,8 @@ func (m *Machine) Replay(t *reusecheck.Trace, yield func(i int, o *Observation, 
 	if err := m.Reset(t.Config); err != nil {
 		return err
 	}
+	m.obs.Names = t.Name
+	defer func() { m.obs.Names = nil }()
 	for i := range t.Steps {
 		o, found, err := m.step(t.Steps[i].Op, t.Steps[i].Want)
 		if err != nil {

@@ -15,14 +15,14 @@ func Sentence(o *Observation, v Violation) string {
 			return s
 		}
 	}
-	op := o.Op.String()
+	op := o.Op.Text(o.Names)
 	switch v.Property {
 	case structureName:
 		return fmt.Sprintf("After %q the buckets contradict their owners: %v.", op, o.Broken)
 	case preciseName:
 		return preciseSentence(o, v, op)
 	case agreesName:
-		return fmt.Sprintf("%q is answered %s; the reference answers %s (%s).", op, o.Got.Answer, o.Verdict.Want, o.Verdict.Reference.Reason)
+		return fmt.Sprintf("%q is answered %s; the reference answers %s (%s).", op, o.answer(o.Got.Answer), o.answer(o.Verdict.Want), o.Verdict.Reference.Reason)
 	case cacheName:
 		ref := o.Verdict.Reference
 		return fmt.Sprintf("After %q the cache is %s (address bucket %v); the reference has %s (address bucket %v).", op,
@@ -33,30 +33,40 @@ func Sentence(o *Observation, v Violation) string {
 			op, taker(o, o.Got.Answer), taker(o, o.Verdict.Want))
 	}
 	if o.Got.Kind == reusecheck.OK && o.Verdict.Want.Kind == reusecheck.OK {
-		return fmt.Sprintf("%q is answered %s; the oracle allows %s.", op, o.Got.Answer, o.Verdict.Want)
+		return fmt.Sprintf("%q is answered %s; the oracle allows %s.", op, o.answer(o.Got.Answer), o.answer(o.Verdict.Want))
 	}
 	if o.Got.Kind == reusecheck.OK {
 		return fmt.Sprintf("%q is granted although %s. %s", op, against(o), why(o, v))
 	}
 	by := ""
 	if o.Got.Decider != reusecheck.NoID {
-		by = " because of " + o.Got.Decider.String()
+		by = " because of " + o.name(o.Got.Decider)
 	}
 	if o.Got.Reason != reusecheck.ReasonNone {
 		by += " (" + o.Got.Reason.String() + ")"
 	}
 	if len(o.Verdict.Conflicts) == 0 && o.Verdict.Want.Kind == reusecheck.OK {
-		return fmt.Sprintf("%q is refused with %s%s although no owner stands against it.", op, o.Got.Answer, by)
+		return fmt.Sprintf("%q is refused with %s%s although no owner stands against it.", op, o.answer(o.Got.Answer), by)
 	}
-	return fmt.Sprintf("%q is answered %s%s; the oracle says %s.", op, o.Got.Answer, by, o.Verdict.Want)
+	return fmt.Sprintf("%q is answered %s%s; the oracle says %s.", op, o.answer(o.Got.Answer), by, o.answer(o.Verdict.Want))
 }
+
+// name is what a person calls a socket, answer an answer in such names.
+func (o *Observation) name(id reusecheck.ID) string {
+	if o.Names == nil {
+		return id.String()
+	}
+	return o.Names(id)
+}
+
+func (o *Observation) answer(a reusecheck.Answer) string { return a.Text(o.Names) }
 
 // taker names the listener that an incoming connection goes to.
 func taker(o *Observation, a reusecheck.Answer) string {
 	if a.Kind == reusecheck.OK {
-		return o.Op.Sock.String()
+		return o.name(o.Op.Sock)
 	}
-	return a.String()
+	return o.answer(a)
 }
 
 // against names the owners that the oracle holds against a request.
@@ -71,10 +81,10 @@ func against(o *Observation) string {
 		if own := o.Socket(c.Owner); own != nil {
 			what = describe(own)
 		}
-		s = append(s, fmt.Sprintf("%s (%s) stands against it: %s", c.Owner, what, c.Reason))
+		s = append(s, fmt.Sprintf("%s (%s) stands against it: %s", o.name(c.Owner), what, c.Reason))
 	}
 	if len(s) == 0 {
-		return "the oracle says " + o.Verdict.Want.String()
+		return "the oracle says " + o.answer(o.Verdict.Want)
 	}
 	return strings.Join(s, "; ")
 }
@@ -105,7 +115,7 @@ func why(o *Observation, v Violation) string {
 	case reusecheck.PathFast:
 		s := fmt.Sprintf("The fast path took it: %s", o.Got.Reason)
 		if k := o.Key; k != nil && o.Got.Reason == reusecheck.AdmitStrict {
-			s += fmt.Sprintf(" (the cache is keyed to %s: %s)", k.ID, describe(k))
+			s += fmt.Sprintf(" (the cache is keyed to %s: %s)", o.name(k.ID), describe(k))
 		}
 		if c := v.Tags.Causes(); c != "" {
 			s += "; what it does not see: " + c

@@ -166,7 +166,7 @@ func checkFaults(o *Observation) Violation {
 
 // sayUDP puts the violations of UDP into words.
 func sayUDP(o *Observation, v Violation) string {
-	op := o.Op.String()
+	op := o.Op.Text(o.Names)
 	switch {
 	case v.Property == structureName:
 		return fmt.Sprintf("After %q the tables contradict their sockets: %v.", op, o.Broken)
@@ -174,7 +174,7 @@ func sayUDP(o *Observation, v Violation) string {
 		return sayReceiver(o, v, op)
 	case v.Kind == pastTable:
 		return fmt.Sprintf("%q is for %s, which is connected to the sender, and yet %s scored: the 4-tuple table %s.", op,
-			o.Got.Who, sockets(o.Got.Visited), tableDid(o.Got.Lookup.Table))
+			o.name(o.Got.Who), sockets(o.Got.Visited), tableDid(o.Got.Lookup.Table))
 	case v.Kind == inVain:
 		return fmt.Sprintf("%q searches the 4-tuple table: its counter says that a connected socket has the address, and none has.", op)
 	case v.Property == soundName && o.Got.Path == reusecheck.PathFast:
@@ -182,7 +182,7 @@ func sayUDP(o *Observation, v Violation) string {
 			against(o))
 	case v.Property == completeName && o.Got.Kind == reusecheck.OK && o.Got.Path == reusecheck.PathScan && o.Got.Decider != reusecheck.NoID:
 		return fmt.Sprintf("%q is granted although %s. The walk through the port's sockets ended at %s, the first that stood in the way, "+
-			"because it shares; later ones were not looked at.", op, against(o), o.Got.Decider)
+			"because it shares; later ones were not looked at.", op, against(o), o.name(o.Got.Decider))
 	}
 	return ""
 }
@@ -190,17 +190,17 @@ func sayUDP(o *Observation, v Violation) string {
 func sayReceiver(o *Observation, v Violation, op string) string {
 	who := "nobody"
 	if o.Got.Kind == reusecheck.Received {
-		who = o.Got.Who.String()
+		who = o.name(o.Got.Who)
 		if s := o.Socket(o.Got.Who); s != nil {
 			who += " (" + describe(s) + ")"
 		}
 	}
 	switch v.Kind {
 	case leftOut:
-		return fmt.Sprintf("%q gets to %s and could never get to %s, which is in its reuseport group.", op, who, excluded(o))
+		return fmt.Sprintf("%q gets to %s and could never get to %s, which is in its reuseport group.", op, who, o.name(excluded(o)))
 	case tableDiffers:
 		return fmt.Sprintf("%q gets to %s, which the 4-tuple table has first, as the last to connect; by scores it would get to %s, the last to bind.",
-			op, who, o.Got.Lookup.Scored[0])
+			op, who, o.name(o.Got.Lookup.Scored[0]))
 	case misfitGets:
 		return fmt.Sprintf("%q gets to %s, whom it does not fit; no socket fits it.", op, who)
 	}
@@ -209,7 +209,7 @@ func sayReceiver(o *Observation, v Violation, op string) string {
 	if s := o.Socket(better.Owner); s != nil {
 		what = " (" + describe(s) + ")"
 	}
-	s := fmt.Sprintf("%q gets to %s; %s%s is the better receiver: %s.", op, who, better.Owner, what, better.Reason)
+	s := fmt.Sprintf("%q gets to %s; %s%s is the better receiver: %s.", op, who, o.name(better.Owner), what, better.Reason)
 	if v.Kind == betterTable {
 		s += " The 4-tuple table gave it, and compares no scores."
 	}
