@@ -26,11 +26,11 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	u.look = rc.Lookup{Could: u.look.Could[:0], Scored: u.look.Scored[:0]}
 	r.Lookup = &u.look
 	r.Path = rc.PathNone
-	to := u.fromTable(&d)
+	to, first := u.fromTable(&d)
 	if to >= 0 {
 		u.look.Could = append(u.look.Could, u.socks[to].id)
 		r.Path, r.Reason = rc.PathFast, rc.TakeTuple
-		u.scoredInstead(&d, to)
+		u.scoredInstead(&d, to, first)
 	} else {
 		var o *outcomes
 		to, o = u.choose(u.byScore(&d), &d, seen)
@@ -55,36 +55,36 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 }
 
 // fromTable asks the 4-tuple table: the first entry of the 4-tuple whose socket
-// still has it, on the right device, gets the datagram.
-func (u *UDP) fromTable(d *datagram) int32 {
+// still has it, on the right device, gets the datagram. first is the first entry.
+func (u *UDP) fromTable(d *datagram) (hit, first int32) {
 	if !u.rules.table {
-		return none
+		return none, none
 	}
 	l := u.slotAt(d.to, d.port)
 	if l == nil || l.hash4 == 0 {
 		u.look.Table = rc.TableSkipped
-		return none
+		return none, none
 	}
 	u.look.Table = rc.TableMissed
 	k := tuple{local: d.to, peer: d.from, num: d.port, dest: d.sport}
-	i, ok := u.tuples[k]
+	first, ok := u.tuples[k]
 	if !ok {
-		return none
+		return none, none
 	}
-	for ; i >= 0; i = u.socks[i].nextT {
+	for i := first; i >= 0; i = u.socks[i].nextT {
 		u.look.Compared++
 		if s := &u.socks[i]; s.tuple() == k && (s.dev == rc.NoDev || s.dev == d.dev) {
 			u.look.Table = rc.TableHit
-			return i
+			return i, first
 		}
 	}
-	return none
+	return none, first
 }
 
 // scoredInstead finds who would have got a datagram that the table placed if
 // every socket had been scored. Only others with the same 4-tuple can be in its
 // way, and those the table has too, unless an entry is stale.
-func (u *UDP) scoredInstead(d *datagram, hit int32) {
+func (u *UDP) scoredInstead(d *datagram, hit, first int32) {
 	if u.stale > 0 {
 		for _, o := range u.byScore(d) {
 			for _, w := range o.winners {
@@ -94,7 +94,7 @@ func (u *UDP) scoredInstead(d *datagram, hit int32) {
 		return
 	}
 	best, points := hit, u.score(hit, d, d.to)
-	for i := u.tuples[u.socks[hit].key]; i >= 0; i = u.socks[i].nextT {
+	for i := first; i >= 0; i = u.socks[i].nextT {
 		p := u.score(i, d, d.to)
 		if p > points || p == points && u.socks[i].order > u.socks[best].order {
 			best, points = i, p

@@ -27,8 +27,11 @@ func (u *UDP) walkSlot(w walk) {
 		if score <= w.badness {
 			continue
 		}
-		members := u.choices(&w, j)
-		if len(members) == 0 || !u.rules.connectedWin && u.socks[j].connected {
+		var members []int32
+		if u.rules.connectedWin || !u.socks[j].connected {
+			members = u.choices(&w, j)
+		}
+		if len(members) == 0 {
 			w.badness, w.result, w.group = score, []int32{j}, false
 			continue
 		}

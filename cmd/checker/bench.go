@@ -10,10 +10,11 @@ func newBench(std streams) *cobra.Command {
 		Example: `  checker bench bind
   checker bench bind --live
   checker bench history
-  checker bench shrink --starts 100`,
+  checker bench shrink --starts 100
+  checker bench udp`,
 		Args: aVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBind(std), newBenchHistory(std), newBenchShrink(std))
+	cmd.AddCommand(newBenchBind(std), newBenchHistory(std), newBenchShrink(std), newBenchUDP(std))
 	return cmd
 }

@@ -1,0 +1,45 @@
+package bench_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/bench"
+	"github.com/reusecheck/reusecheck/model"
+)
+
+func deliver(t *testing.T, kernel string, connected bool, peers, n int) bench.Datagrams {
+	t.Helper()
+	s, err := model.MustParse(kernel).Stack(reusecheck.UDP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := bench.Deliver(context.Background(), s, connected, peers, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestTheSocketsScoredForADatagramAreThoseOfTheSeriesTable(t *testing.T) {
+	want := map[string][2]int{"a": {1, 0}, "b": {1, 0}, "c": {bench.Peers, 0}, "d": {0, 1}}
+	for _, c := range bench.Cases {
+		kernel := "6.12"
+		if c.Table {
+			kernel = "6.18"
+		}
+		d := deliver(t, kernel, c.Connected, bench.Peers, 1000)
+		if got := [2]int{d.Scored, d.Compared}; got != want[c.Name] || d.Scored != d.Least {
+			t.Errorf("case %s: %d to %d sockets scored, %d entries compared; want %v", c.Name, d.Least, d.Scored, d.Compared, want[c.Name])
+		}
+	}
+}
+
+func TestWithTheTableADatagramCostsTheSameForAnyNumberOfConnectedSockets(t *testing.T) {
+	for _, peers := range []int{100, 20_000} {
+		if d := deliver(t, "6.18", true, peers, 500); d.Scored != 0 || d.Compared != 1 {
+			t.Errorf("%d connected sockets: %d scored, %d compared", peers, d.Scored, d.Compared)
+		}
+	}
+}
