@@ -90,7 +90,7 @@ func TestEveryUDPGenerationNamesKnownChangesInOrder(t *testing.T) {
 
 func TestASystemThatAKernelIsNotModelledOfIsUnsupported(t *testing.T) {
 	lacks := new(rc.Unsupported)
-	for system, kernel := range map[rc.System]string{rc.TCP: "4.19", rc.UDP: "6.1", "sctp": "6.18"} {
+	for system, kernel := range map[rc.System]string{rc.TCP: "4.19", rc.UDP: "4.9", "sctp": "6.18"} {
 		if s, err := model.MustParse(kernel).Stack(system); !errors.As(err, &lacks) {
 			t.Errorf("%s of %s: stack %v, error %v", system, kernel, s, err)
 		}

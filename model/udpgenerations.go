@@ -15,6 +15,15 @@ var udpGenerations = []Generation{
 		},
 	},
 	{
+		Name: "6.1", Release: "6.1.192",
+		Doc: "as Debian ships it, with the repairs of later lines",
+		Changes: []string{
+			"udp-specific-first", "udp-device-rehash", "udp-connected-members", "udp-rehash-on-disconnect",
+			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-rescore-choice",
+			"udp-score-primary", "udp-wildcard-bind",
+		},
+	},
+	{
 		Name: "6.12", Release: "6.12.117",
 		Doc: "as Debian ships it: the last line without the 4-tuple table",
 		Changes: []string{
