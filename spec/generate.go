@@ -113,7 +113,9 @@ func weight(v reusecheck.Verb) int {
 	switch v {
 	case reusecheck.VBind:
 		return 8
-	case reusecheck.VListen, reusecheck.VConnect, reusecheck.VInherit:
+	case reusecheck.VConnect: // seldom possible: it needs a listener of its own
+		return 12
+	case reusecheck.VListen, reusecheck.VInherit:
 		return 4
 	case reusecheck.VClose, reusecheck.VTimeWait, reusecheck.VSet:
 		return 2
