@@ -398,3 +398,39 @@ func (c *Codec) order(t *TCP, s *State) {
 		}
 	}
 }
+
+// Bit is one bit of a cache's or of a socket's word.
+type Bit struct {
+	OfCache bool
+	At      uint
+}
+
+// BitOrder lists the bits of a cache and of an owner's word such that those that
+// the rules compare stand side by side: a good order for decision diagrams.
+func BitOrder() []Bit {
+	var bs []Bit
+	cache := func(from, n uint) {
+		for i := range n {
+			bs = append(bs, Bit{true, from + i})
+		}
+	}
+	pairs := func(key, word, n uint) {
+		for i := range n {
+			bs = append(bs, Bit{true, pbKey + key + i}, Bit{false, word + i})
+		}
+	}
+	cache(pbFast, 4)
+	cache(pbLive, 1)
+	pairs(8, pFlags, 3)
+	for i := range uint(5) {
+		bs = append(bs, Bit{false, pFlags + 3 + i})
+	}
+	pairs(4, pSix, 1)
+	pairs(5, pUID, 3)
+	pairs(11, pDev, 2)
+	pairs(0, pAddr, 4)
+	for i := range uint(9) {
+		bs = append(bs, Bit{false, pBools + i})
+	}
+	return bs
+}
