@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -174,6 +175,26 @@ func TestAGroupsChoiceIsAnyUnconnectedMember(t *testing.T) {
 			if d := cmp.Diff([]rc.ID{0, 1}, slices.Sorted(slices.Values(last.Lookup.Could))); d != "" {
 				t.Errorf("%s: possible receivers (-want +got):\n%s", kernel, d)
 			}
+		}
+	}
+}
+
+func TestBetweenEqualsTheLastToBindReceivesUnlessItStandsBehindOrAnotherHasBefore(t *testing.T) {
+	const (
+		pair  = "socket a %[1]s reuseaddr\nsocket b %[1]s reuseaddr %[2]s\nbind a %[3]s:40000 => ok\nbind b %[3]s:40000 => ok\n"
+		stale = "connect %[1]s 127.0.0.1:8 => ok\nconnect %[1]s 127.0.0.1:9 => ok\n" // scored for, also where there is a table
+	)
+	four, six := fmt.Sprintf(pair, "udp4", "", "127.0.0.1"), fmt.Sprintf(pair, "udp6", "", "[::1]")
+	for name, text := range map[string]string{
+		"IPv4":                       four + "send 127.0.0.1:9 -> 127.0.0.1:40000 => b\n",
+		"IPv6":                       six + "send [::1]:9 -> [::1]:40000 => b\n",
+		"IPv6 with reuseport":        fmt.Sprintf(pair, "udp6", "reuseport", "[::1]") + "send [::1]:9 -> [::1]:40000 => a\n",
+		"IPv4 with reuseport":        fmt.Sprintf(pair, "udp4", "reuseport", "127.0.0.1") + "send 127.0.0.1:9 -> 127.0.0.1:40000 => b\n",
+		"connected":                  four + fmt.Sprintf(stale, "a") + fmt.Sprintf(stale, "b") + "send 127.0.0.1:9 -> 127.0.0.1:40000 => b\n",
+		"a has received on this CPU": four + fmt.Sprintf(stale, "a") + "send 127.0.0.1:9 -> 127.0.0.1:40000 => a\n" + fmt.Sprintf(stale, "b") + "send 127.0.0.1:9 -> 127.0.0.1:40000 => a\n",
+	} {
+		for _, kernel := range []string{"5.4", "6.12", "6.18"} {
+			t.Run(name+" on "+kernel, func(t *testing.T) { udpAfter(t, kernel, text) })
 		}
 	}
 }
