@@ -156,7 +156,6 @@ func TestWhatCannotBeDoneIsSaidByName(t *testing.T) {
 		op   reusecheck.Op
 		what string
 	}{
-		{cfg: reusecheck.Config{System: reusecheck.UDP}, what: "the system udp"},
 		{cfg: reusecheck.Config{Sysctl: []reusecheck.Sysctl{{Name: "kernel.hostname", Value: "x"}}}, what: "sysctl kernel.hostname"},
 		{cfg: reusecheck.Config{Sysctl: []reusecheck.Sysctl{{Name: "net.ipv4.no_such_thing", Value: "1"}}}, what: "sysctl net.ipv4.no_such_thing"},
 		{cfg: reusecheck.Config{Sysctl: []reusecheck.Sysctl{{Name: "net.ipv4...tcp_mem", Value: "1"}}}, what: "sysctl net.ipv4...tcp_mem"},

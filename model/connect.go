@@ -341,9 +341,21 @@ func (t *TCP) inherit(l int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 			r.Answer = rc.Answer{Kind: rc.Received, Who: t.socks[got].id}
 			r.Path = rc.PathNone
 			return r
+		case t.preferred(seen, l, group):
+			r.Answer, r.Path = seen, rc.PathNone
+			return r
 		}
 	}
 	t.child(l, op.Child, dst, port)
 	r.Answer, r.Path = rc.Success, rc.PathNone
 	return r
+}
+
+// preferred reports whether another stack may have given a connection to another
+// member of the named listener's group however often it was tried: a member that
+// received a packet before it listened (the answer to a SYN) is preferred on the
+// processor that the packet came in on (seen on 6.1 and 6.12).
+func (t *TCP) preferred(seen rc.Answer, l, group int32) bool {
+	o := t.find(seen.Who)
+	return seen.Kind == rc.Received && o >= 0 && o != l && group >= 0 && t.socks[o].group == group && t.socks[o].sentSYN
 }
