@@ -90,7 +90,7 @@ func (p *parser) unknownStep(first word) *ParseError {
 // next takes a word of the operation, not one of its results.
 func (p *parser) next(v Verb, what string) (word, *ParseError) {
 	if len(p.words) == 0 || p.resultsBegin() {
-		at := len(p.line)
+		var at int
 		if s, _ := p.plain(); len(p.words) == 0 {
 			at = len(strings.TrimRight(s, blanks))
 		} else {

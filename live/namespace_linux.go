@@ -41,8 +41,7 @@ type namespace struct {
 // to its thread is gone afterwards.
 func onFreshThread(f func() error) error {
 	done := make(chan error)
-	var start func()
-	start = func() {
+	start := func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The process's first thread would stay for good. While it is

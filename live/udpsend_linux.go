@@ -147,7 +147,7 @@ func isOwn(a netip.Addr) bool {
 // deliver sends the datagram and its mark, and waits for the mark.
 func (in *injector) deliver(from, to netip.AddrPort, wait time.Duration) error {
 	fd, packet := in.raw4, datagram(from, to, in.last)
-	sa := unix.Sockaddr(&unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	var sa unix.Sockaddr
 	if to.Addr().Is4() {
 		sa = &unix.SockaddrInet4{Addr: to.Addr().As4()}
 	} else {

@@ -159,7 +159,7 @@ func (p *player) step(t *testing.T, op reusecheck.Op, got reusecheck.Answer) {
 	if after := p.snapshot(); !slices.Equal(before, after) {
 		t.Fatalf("%v on a copy changed the original: %s", op, cmp.Diff(before, after, cmpSockets))
 	}
-	p.o, twin = twin, p.o
+	p.o = twin
 	p.verify(t)
 	if p.steps%4 == 0 {
 		p.verifyScans(t)
