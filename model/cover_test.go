@@ -108,8 +108,8 @@ connect c 127.0.0.5:50000
 			t.Errorf("listener %s: while b is there the cache is %d/%d, not -1/0", listener, got.FastReuse, got.FastReusePort)
 		}
 		do(t, k, rc.Close(3))
-		if got := k.CacheOf(40000); !got.Exists {
-			t.Errorf("listener %s: the bucket is gone, but a is in it", listener)
+		if got := k.CacheOf(40000); got.FastReuse != rc.FastConnect || got.FastReusePort != rc.FastConnect {
+			t.Errorf("listener %s: when b is gone the cache is %d/%d, not -1/-1", listener, got.FastReuse, got.FastReusePort)
 		}
 	}
 }
