@@ -42,6 +42,7 @@ type certificate struct {
 	caches       []int // that have owners
 	cacheBits    uint64
 	wordBits     uint64
+	constant     uint64 // what the other bits of every word are
 	order        []model.Bit
 	variants     map[int]uint64 // of requests that lead to one word, by row
 	extra        uint
@@ -85,7 +86,7 @@ func (c *certificate) measure() {
 			note(q.word)
 		}
 	}
-	c.wordBits = all &^ one
+	c.wordBits, c.constant = all&^one, one
 	c.order = model.BitOrder()
 	c.variants = map[int]uint64{}
 	same := map[uint64]uint64{}
@@ -244,6 +245,9 @@ func (c *certificate) fill(r *requests) {
 				}
 			}
 			for class, m := range t.members {
+				if (m^c.constant)&model.ReadByScan&^c.wordBits != 0 {
+					continue // no owner of this world
+				}
 				s := t.stand(row, class)
 				at := key(ps, map[string]uint64{r.who: w, "o": m})
 				if s&scanMayPass != 0 {
