@@ -21,7 +21,7 @@ var udpChanges = []Change{
 	{
 		Name: "udp-device-rehash", Commit: "6da5b0f027a8 ?", Since: "5.0",
 		Subject: "net: ensure unbound datagram socket to be chosen when not in a VRF (series)",
-		Doc:     "Binding a socket to a device rehashes it, so that it leaves its reuseport group (seen on 6.18.44).",
+		Doc:     "Binding a socket to a device rehashes it, so that it leaves its reuseport group (seen on 6.1.192, 6.12.117, 6.18.44).",
 		udp:     func(r *UDPRules) { r.deviceRehash = true },
 	},
 	{
@@ -103,7 +103,7 @@ var udpChanges = []Change{
 	{
 		Name: "udp-forget-peer6", Commit: "", Since: "candidate", Rows: "E6",
 		Subject: "a disconnect forgets the IPv6 address of the peer",
-		Doc:     "As it is, an IPv6 socket that was connected goes on hearing its old peer's address only (seen on 6.18.44).",
+		Doc:     "As it is, an IPv6 socket that was connected goes on hearing its old peer's address only (seen on 6.1.192, 6.12.117, 6.18.44).",
 		udp:     func(r *UDPRules) { r.keepsPeer6 = false },
 	},
 	{
@@ -121,7 +121,7 @@ var udpChanges = []Change{
 	{
 		Name: "udp-best-member", Commit: "", Since: "candidate", Rows: "E8",
 		Subject: "the look-up goes on behind a reuseport group, to the best score",
-		Doc:     "As it is, it ends at the first group whose member is better than what came before, so a device-bound member of another group is not seen (seen on 6.18.44).",
+		Doc:     "As it is, it ends at the first group whose member is better than what came before, so a device-bound member of another group is not seen (seen on 6.1.192, 6.12.117, 6.18.44).",
 		udp:     func(r *UDPRules) { r.pastGroup = true },
 	},
 	{
@@ -133,7 +133,7 @@ var udpChanges = []Change{
 	{
 		Name: "udp-no-stand-in", Commit: "", Since: "candidate", Rows: "E10",
 		Subject: "a connected IPv6 socket is not in the way of an IPv4 bind",
-		Doc:     "As it is, it stands for 127.0.0.6 there, so that 0.0.0.0 is refused (seen on 6.18.44).",
+		Doc:     "As it is, it stands for 127.0.0.6 there, so that 0.0.0.0 is refused (seen on 6.1.192, 6.12.117, 6.18.44).",
 		udp:     func(r *UDPRules) { r.noStandIn = true },
 	},
 	{
