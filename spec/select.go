@@ -10,7 +10,7 @@ import (
 
 // DefaultChecks is how many random histories a search tries that is given no
 // other budget: a few seconds on two cores.
-const DefaultChecks = 30_000
+const DefaultChecks = 15_000
 
 // Select gives the properties with these names, all of the system's for none.
 func (s *System) Select(names ...string) ([]*Property, error) {
