@@ -33,9 +33,9 @@ var small = []struct {
 	{"5.4", "v4 uid=2", 2, 4},
 	{"6.18", "v4 dev=2 set-dev", 2, 4},
 	{"6.18", "users", 2, 4},
-	{"6.18", "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,::,::1,::ffff:127.0.0.1 v6only reuseport dev=2 listen close", 2, 2},
-	{"6.1", "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,::,::ffff:0.0.0.0,::ffff:127.0.0.1 v6only listen close", 3, 1},
-	{"6.1-every-wildcard", "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,127.0.0.2,:: v6only listen close", 3, 2},
+	{"6.18", "tcp4 tcp6 addr=0.0.0.0,::,::1,::ffff:127.0.0.1 v6only reuseport dev=2 close", 2, 2},
+	{"6.1", "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,::,::ffff:0.0.0.0,::ffff:127.0.0.1 v6only listen close", 2, 1},
+	{"6.1-every-wildcard", "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,127.0.0.2,:: v6only close", 3, 2},
 	{"6.1-mapped-twin", "tcp4 tcp6 addr=127.0.0.1,::ffff:127.0.0.1 reuseaddr listen close", 3, 1},
 	{"6.18", "tcp4 addr=127.0.0.1,127.0.0.2,0.0.0.0 reuseaddr listen connect inherit timewait expire shutdown disconnect close auto", 2, 1},
 	{"6.18", "tcp4 addr=0.0.0.0,127.0.0.1 reuseport uid=2 listen inherit close set-opt", 2, 2},
@@ -152,7 +152,7 @@ func TestALoadedStateIsTheStateThatWasPacked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for seed := range uint64(60) {
+			for seed := range uint64(20) {
 				walk(t, st, rand.New(rand.NewPCG(seed, 1)))
 			}
 		})

@@ -58,12 +58,12 @@ func (r *run) tell(found map[class]Candidate, yield func(*History) error) error 
 func compareCandidates(a, b Candidate) int {
 	states := 0
 	switch n := model.MaxSockets; {
-	case less(&a.state, &b.state, n):
+	case less(&a.State, &b.State, n):
 		states = -1
-	case less(&b.state, &a.state, n):
+	case less(&b.State, &a.State, n):
 		states = 1
 	}
-	return cmp.Or(cmp.Compare(a.Depth, b.Depth), states, cmp.Compare(a.act, b.act), cmp.Compare(a.slot, b.slot), cmp.Compare(a.wrong, b.wrong))
+	return cmp.Or(cmp.Compare(a.Depth, b.Depth), states, cmp.Compare(a.Act, b.Act), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Wrong, b.Wrong))
 }
 
 // history goes from the empty state to a candidate's by concrete steps: a stored
@@ -71,7 +71,7 @@ func compareCandidates(a, b Candidate) int {
 // the state at hand leads to.
 func (t *teller) history(c *Candidate) (*History, error) {
 	var path []ref
-	for f := c.from; f != noRef; f = t.r.store.parent(f) {
+	for f := c.From; f != noRef; f = t.r.store.parent(f) {
 		path = append(path, f)
 	}
 	slices.Reverse(path)
@@ -152,20 +152,20 @@ func (t *teller) last(c *Candidate) error {
 	back := inverse(t.r.e.group[g])
 	e := t.r.e
 	var a action
-	slot := int(c.slot)
-	if c.fresh {
-		a = e.menu.fresh[c.act]
+	slot := int(c.Slot)
+	if c.Fresh {
+		a = e.menu.fresh[c.Act]
 		slot = slices.Index(t.state.Socks[:e.sockets], 0)
 		if !e.reduce {
-			slot = int(c.slot)
+			slot = int(c.Slot)
 		}
 	} else {
-		a = t.step.kinds.of(c.state.Socks[c.slot]).acts[c.act]
-		slot = int(idx[c.slot])
+		a = t.step.kinds.of(c.State.Socks[c.Slot]).acts[c.Act]
+		slot = int(idx[c.Slot])
 	}
 	create, op := a.at(rc.ID(slot))
 	users := e.world.UIDs
-	if c.fresh {
+	if c.Fresh {
 		create.UID = users[back.UID[slices.Index(users, create.UID)]]
 		create.Dev = rc.Dev(back.Dev[create.Dev])
 	}
@@ -177,7 +177,7 @@ func (t *teller) last(c *Candidate) error {
 	if op.Verb == rc.VInherit {
 		op.Child = rc.ID(slices.Index(t.state.Socks[:e.sockets], 0))
 	}
-	t.write(c.fresh, create, op)
+	t.write(c.Fresh, create, op)
 	return nil
 }
 

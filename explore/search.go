@@ -82,12 +82,12 @@ type Outcome struct {
 // Candidate is a transition that violates a property: one of its class.
 type Candidate struct {
 	Depth int
-	from  ref
-	slot  uint8
-	act   uint16
-	fresh bool
-	state model.State // where it starts
-	wrong uint8
+	From  ref
+	Slot  uint8
+	Act   uint16
+	Fresh bool
+	State model.State // where it starts
+	Wrong uint8
 }
 
 // run is a search under way.
@@ -99,6 +99,7 @@ type run struct {
 	ws     []*worker
 	stats  Stats
 	start  time.Time
+	saved  time.Time
 	before float64 // seconds of the runs that a checkpoint comes from
 	level  [2][shardCount]uint32
 	// classes of violations and kinds of steps that were met.
@@ -168,7 +169,7 @@ func (s *Search) Run(ctx context.Context, yield func(*History) error) (*Outcome,
 		if r.store.full.Load() || ctx.Err() != nil {
 			break
 		}
-		if err := r.save(false); err != nil {
+		if err := r.save(r.Every < 0); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +185,7 @@ func (s *Search) begin() (*run, error) {
 }
 
 func (s *Search) beginWith(e *engine) (*run, error) {
-	r := &run{Search: s, e: e, start: time.Now(), classes: map[class]struct{}{}}
+	r := &run{Search: s, e: e, start: time.Now(), saved: time.Now(), classes: map[class]struct{}{}}
 	for range max(1, s.Workers) {
 		st, err := e.stepper()
 		if err != nil {

@@ -30,14 +30,14 @@ func newWorker(r *run, s *stepper) *worker {
 // socket, in the same state of its port's cache, against owners that the oracle
 // refuses for the same reasons.
 type class struct {
-	wrong   uint8
-	verb    rc.Verb
-	path    rc.Path
-	reason  rc.Reason
-	reasons uint64
-	action  int    // of a fresh socket
-	binder  uint64 // word of the socket that was there
-	port    uint64
+	Wrong   uint8
+	Verb    rc.Verb
+	Path    rc.Path
+	Reason  rc.Reason
+	Reasons uint64
+	Action  int    // of a fresh socket
+	Binder  uint64 // word of the socket that was there
+	Port    uint64
 }
 
 // The kinds of steps: verb, whether it was granted, and the reason.
@@ -144,13 +144,13 @@ func (w *worker) note(t *transition, from ref) {
 }
 
 func (w *worker) violation(t *transition, from ref, bit uint8) {
-	c := class{wrong: bit, verb: t.op.Verb, path: t.res.Path, action: t.act.id}
+	c := class{Wrong: bit, Verb: t.op.Verb, Path: t.res.Path, Action: t.act.id}
 	if !t.act.fresh {
-		c.binder = w.step.slots[t.slot].word
+		c.Binder = w.step.slots[t.slot].word
 	}
 	if bit == disagrees {
-		c.reason, c.reasons = t.res.Reason, t.reasons
-		c.port = w.state.Ports[w.portIndex(t)] & (1<<model.GhostShift - 1)
+		c.Reason, c.Reasons = t.res.Reason, t.reasons
+		c.Port = w.state.Ports[w.portIndex(t)] & (1<<model.GhostShift - 1)
 	}
 	if _, ok := w.run.classes[c]; ok {
 		return // an earlier level has one, and it is shorter
@@ -160,17 +160,17 @@ func (w *worker) violation(t *transition, from ref, bit uint8) {
 		return
 	}
 	n := w.candidate(t, from)
-	n.wrong = bit
+	n.Wrong = bit
 	w.found[c] = n
 }
 
 // before reports whether a transition from the state at hand comes before c.
 func (w *worker) before(t *transition, c *Candidate) bool {
 	n := w.step.e.sockets
-	if less(&w.state, &c.state, n) {
+	if less(&w.state, &c.State, n) {
 		return true
 	}
-	return !less(&c.state, &w.state, n) && w.actionIndex(t) < int(c.act)
+	return !less(&c.State, &w.state, n) && w.actionIndex(t) < int(c.Act)
 }
 
 // actionIndex is an action's place among those of its slot.
@@ -201,8 +201,8 @@ func (w *worker) portIndex(t *transition) int {
 }
 
 func (w *worker) candidate(t *transition, from ref) Candidate {
-	return Candidate{Depth: w.run.stats.Covered + 1, from: from, slot: uint8(t.slot), fresh: t.act.fresh,
-		act: uint16(w.actionIndex(t)), state: w.state}
+	return Candidate{Depth: w.run.stats.Covered + 1, From: from, Slot: uint8(t.slot), Fresh: t.act.fresh,
+		Act: uint16(w.actionIndex(t)), State: w.state}
 }
 
 // merge hands over what a worker found in a level. What an earlier level found

@@ -20,7 +20,7 @@ var worlds = map[string]struct {
 	sockets int
 	note    string
 }{
-	"1": {"", 0, "4.9 shares automatic ports as a last resort anyway: telling the two apart takes a range of four ports, worlds have two"},
+	"1":  {"", 0, "4.9 shares automatic ports as a last resort anyway: telling the two apart takes a range of four ports, worlds have two"},
 	"2":  {"tcp4 addr=127.0.0.1 reuseaddr auto autobind-reuse close", 2, ""},
 	"3":  {"tcp4 addr=127.0.0.1 reuseaddr reuseport auto autobind-reuse listen close", 2, ""},
 	"4":  {"tcp6 addr=::1,fd00::1 reuseport listen close", 3, ""},

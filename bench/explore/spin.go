@@ -127,7 +127,12 @@ func runSpin(ctx context.Context, dir string, sockets, users, first int) (r spin
 		return r, err
 	}
 	start := time.Now()
-	c, out, err := run("./pan", "-m10000000", "-w25", "-E")
+	// The stack and the table are as large as they need be: SPIN clears them.
+	depth, table := "-m1000000", "-w22"
+	if sockets > 4 {
+		depth, table = "-m10000000", "-w25"
+	}
+	c, out, err := run("./pan", depth, table, "-E")
 	if err != nil {
 		return r, err
 	}
