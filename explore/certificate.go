@@ -57,15 +57,14 @@ type certificate struct {
 
 // requests are the tables of one sort of request.
 type requests struct {
-	who                 string // the word that asks
-	is                  *diagram
-	granted, fast       *diagram
-	pass, against       *diagram
-	after               []*diagram // bits of the cache
-	becomes             []*diagram // bits of the asker's word, nil: its own
-	rows                []int
-	words               [][]uint64 // by row: what asks
-	cacheVars, pairVars []variable
+	who           string // the word that asks
+	is            *diagram
+	granted, fast *diagram
+	pass, against *diagram
+	after         []*diagram // bits of the cache
+	becomes       []*diagram // bits of the asker's word, nil: its own
+	rows          []int
+	words         [][]uint64 // by row: what asks
 }
 
 // measure finds the bits that differ at all.

@@ -152,7 +152,7 @@ func (t *teller) last(c *Candidate) error {
 	back := inverse(t.r.e.group[g])
 	e := t.r.e
 	var a action
-	slot := int(c.Slot)
+	var slot int
 	if c.Fresh {
 		a = e.menu.fresh[c.Act]
 		slot = slices.Index(t.state.Socks[:e.sockets], 0)

@@ -20,10 +20,8 @@ type word struct {
 var (
 	any4   = netip.IPv4Unspecified()
 	loopA  = netip.MustParseAddr("127.0.0.1")
-	loopB  = netip.MustParseAddr("127.0.0.2")
 	any6   = netip.IPv6Unspecified()
 	loop6  = netip.IPv6Loopback()
-	uniq6  = netip.MustParseAddr("fd00::1")
 	anyM   = netip.MustParseAddr("::ffff:0.0.0.0")
 	loopMA = netip.MustParseAddr("::ffff:127.0.0.1")
 )

@@ -31,9 +31,8 @@ type UDP struct {
 	auto     reusecheck.PortRange
 	reserved []reusecheck.PortRange
 
-	look    reusecheck.Lookup // of the last send
-	visited int               // sockets scored in it
-	ends    []outcomes        // scratch: where its walks can end
+	look reusecheck.Lookup // of the last send
+	ends []outcomes        // scratch: where its walks can end
 }
 
 // udpSock is a live socket.
