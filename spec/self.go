@@ -18,7 +18,7 @@ import (
 //
 //   - reset: just before it a plain socket is bound to an address of the port that
 //     overlaps neither the binder nor an owner. That leaves both cache fields at 0,
-//     so that the owners are looked at (tcp-bind U2). Where a wildcard owner leaves
+//     so that the owners are looked at. Where a wildcard owner leaves
 //     no such address the kernel refuses the bind, and the step is not tested so;
 //   - removal: another socket and all its steps are left out. Fewer owners can
 //     turn a refusal into a grant, never a grant into a refusal.
