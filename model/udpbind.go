@@ -30,7 +30,7 @@ func (u *UDP) meet(b, o *udpSock) bool {
 
 var standIn = addr{0, mappedPrefix | 0x7f000006}
 
-// walk is one look through a slot: the first candidate decides (udp.md B1).
+// walk is one look through a slot: the first candidate decides.
 func (u *UDP) walk(i, first int32, next func(*udpSock) int32, v verdict) verdict {
 	b := &u.socks[i]
 	for j := first; j >= 0; j = next(&u.socks[j]) {
@@ -72,7 +72,7 @@ func (u *UDP) request(i int32, port uint16) verdict {
 }
 
 // scan looks at the owners of a port: in the address slots when the port has many
-// (udp.md B3, B4), else in its primary slot.
+//, else in its primary slot.
 func (u *UDP) scan(i, p int32, port uint16) verdict {
 	s, l := &u.socks[i], &u.ports[p]
 	v := verdict{path: rc.PathScan, decider: none, reason: rc.AdmitScan}

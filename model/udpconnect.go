@@ -117,7 +117,7 @@ func (u *UDP) settle(i int32) {
 }
 
 // disconnect is connect to AF_UNSPEC. It clears the bound device without a
-// rehash (udp.md H8).
+// rehash.
 func (u *UDP) disconnect(i int32) {
 	s := &u.socks[i]
 	s.connected, s.peer, s.dest, s.dev = false, addr{}, 0, rc.NoDev

@@ -221,7 +221,7 @@ func (u *UDP) dropTuple(i int32) {
 }
 
 // hashTuple enters a socket that has just connected, unless it is there already:
-// under whatever 4-tuple (udp.md H1, H2).
+// under whatever 4-tuple.
 func (u *UDP) hashTuple(i int32) {
 	s := &u.socks[i]
 	if !u.rules.table || s.slot < 0 || s.addr.wildcard() {
