@@ -72,7 +72,7 @@ func (u *UDP) request(i int32, port uint16) verdict {
 }
 
 // scan looks at the owners of a port: in the address slots when the port has many
-//, else in its primary slot.
+// , else in its primary slot.
 func (u *UDP) scan(i, p int32, port uint16) verdict {
 	s, l := &u.socks[i], &u.ports[p]
 	v := verdict{path: rc.PathScan, decider: none, reason: rc.AdmitScan}
