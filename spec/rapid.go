@@ -44,7 +44,13 @@ type history struct {
 	gen   Generator
 	trace reusecheck.Trace
 	over  bool
+	idle  int // actions in a row that had no socket to act on
 }
+
+// patience is how many actions in a row may have nothing to act on and be drawn
+// again. Rapid fails a history that skips for much longer, and the bytes of a
+// fuzzer may well ask for the same impossible action for ever.
+const patience = 20
 
 // Intn lets rapid make the generator's choices.
 func (h *history) Intn(n int) int {
@@ -60,8 +66,12 @@ func (h *history) act(v reusecheck.Verb) {
 	}
 	op, ok := h.gen.Of(v, h, h.m.Live())
 	if !ok {
-		h.t.Skip("no socket for ", v)
+		if h.idle++; h.idle < patience {
+			h.t.Skip("no socket for ", v)
+		}
+		return
 	}
+	h.idle = 0
 	o, found, err := h.m.Step(op)
 	if lacks := (*reusecheck.Unsupported)(nil); errors.As(err, &lacks) {
 		h.over = true

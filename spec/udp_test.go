@@ -1,7 +1,9 @@
 package spec_test
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,5 +142,14 @@ func TestAKernelConformsToItself(t *testing.T) {
 
 // FuzzUDPHistories is the random state machine as a native fuzz target.
 func FuzzUDPHistories(f *testing.F) {
+	stubborn(f)
 	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.UDP, spec.UDPWorld(), udpOf("6.12"), spec.TableStructure)))
+}
+
+// stubborn adds inputs that ask for the same action again and again.
+func stubborn(f *testing.F) {
+	for b := range 256 {
+		same := bytes.Repeat([]byte{byte(b)}, 8192)
+		f.Add(slices.Concat(same[:24], []byte{0, 1, 0, 0}, same))
+	}
 }

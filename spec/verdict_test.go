@@ -132,5 +132,6 @@ func TestWorldsSayWhatCanBeTakenAway(t *testing.T) {
 // FuzzHistories is the random state machine as a native fuzz target: structure
 // holds on the newest generation, whatever happens.
 func FuzzHistories(f *testing.F) {
+	stubborn(f)
 	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TCP, spec.TCPWorld(), stackOf("6.18"), spec.Structure)))
 }
