@@ -32,6 +32,7 @@ var noAddr netip.AddrPort
 // life is what is known of an ID without running anything.
 type life struct {
 	isNet bool
+	net   ID // the namespace that a socket is in, NoID for the trace's own
 	stage stage
 	ended string // when it left stageLive, in words
 	// connected says that the socket may have a connection: a connect may
@@ -177,13 +178,25 @@ func (c *checker) happens(op *Op, when string) *fault {
 		if int(id) != len(c.ids) {
 			return &fault{msg: fmt.Sprintf("it defines ID %d where %d is next: IDs count the definitions, in order and once", id, len(c.ids))}
 		}
-		c.ids = append(c.ids, life{isNet: op.Verb == VNetns, connected: op.Verb == VInherit})
+		l := life{isNet: op.Verb == VNetns, net: NoID, connected: op.Verb == VInherit}
+		switch {
+		case op.Verb == VInherit:
+			l.net = c.ids[op.Sock].net
+		case op.HasNet:
+			l.net = op.Net
+		}
+		c.ids = append(c.ids, l)
 		return nil
 	}
 	switch op.Verb {
 	case VExit:
 		for _, id := range op.Batch {
 			c.ids[id].stage, c.ids[id].ended = stageGone, "was torn down "+when
+		}
+		for i := range c.ids {
+			if l := &c.ids[i]; l.net != NoID && l.stage != stageGone && c.ids[l.net].stage == stageGone {
+				l.stage, l.ended = stageGone, fmt.Sprintf("went with its namespace %s %s", c.name(l.net), when)
+			}
 		}
 		return nil
 	case VSend:

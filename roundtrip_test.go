@@ -218,11 +218,12 @@ type traceBuilder struct {
 	t                            *Trace
 	live, connected, waiting, ns []ID
 	sockets                      []ID
+	home                         map[ID]ID // a socket's namespace
 	next                         ID
 }
 
 func buildTrace(script []byte) *Trace {
-	b := &traceBuilder{draws: draws{script}, t: &Trace{}}
+	b := &traceBuilder{draws: draws{script}, t: &Trace{}, home: map[ID]ID{}}
 	t := b.t
 	t.Title = pick(&b.draws, "", "a", "two  words", "a#b – ü", "\u00a0")
 	t.Source = pick(&b.draws, "", "https://example.org/#x", "title")
@@ -270,6 +271,11 @@ func (b *traceBuilder) step() {
 		default:
 			b.live = append(b.live, id)
 			b.sockets = append(b.sockets, id)
+			if n, in := b.home[op.Sock]; op.Verb == VInherit && in {
+				b.home[id] = n
+			} else if op.HasNet {
+				b.home[id] = op.Net
+			}
 		}
 	}
 	b.t.Steps = append(b.t.Steps, s)
@@ -366,6 +372,11 @@ func (b *traceBuilder) exit() (Op, bool) {
 			batch = append(batch, id)
 		}
 	}
+	for id, n := range b.home {
+		if slices.Contains(batch, n) {
+			b.forget(id)
+		}
+	}
 	return Exit(batch...), len(batch) > 0
 }
 
@@ -384,6 +395,7 @@ func (b *traceBuilder) forget(id ID) {
 	gone := func(o ID) bool { return o == id }
 	b.live = slices.DeleteFunc(b.live, gone)
 	b.connected = slices.DeleteFunc(b.connected, gone)
+	b.waiting = slices.DeleteFunc(b.waiting, gone)
 }
 
 func (b *traceBuilder) uid() uint32 { return pick[uint32](&b.draws, 0, 1001, 1<<32-1) }

@@ -15,7 +15,8 @@ import (
 //     where a socket is needed and the reverse; IDs that are not in order of
 //     definition;
 //   - a second close, and any step on a socket that was closed, or that left a
-//     TIME_WAIT socket (but its expire), or on a namespace that was torn down;
+//     TIME_WAIT socket (but its expire), on a namespace that was torn down or on
+//     a socket that was in it;
 //   - timewait of a socket without a connection: nothing connected or inherited
 //     it before, or a disconnect or shutdown ended that for certain;
 //   - expire of what no timewait left behind, or a second time;
