@@ -20,6 +20,9 @@ type Verdict struct {
 	// Shared are those of them among which it has to be shared out, members of
 	// one reuseport group. Both are valid until the next call.
 	Allowed, Shared []reusecheck.ID
+	// Exit is what an exit meets, nil for other steps. It is valid until the
+	// next call.
+	Exit *Exit
 	// Open is why the documents leave this step open, "" when it is judged.
 	// An open step agrees with everything.
 	Open string

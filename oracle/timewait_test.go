@@ -1,0 +1,90 @@
+package oracle_test
+
+import (
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/oracle"
+)
+
+func TestEachTimeWaitHistoryIsJudgedAsTheDocumentsSay(t *testing.T) {
+	paths, err := filepath.Glob("testdata/timewait/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no histories", err)
+	}
+	for _, path := range paths {
+		for _, h := range readHistories(t, path) {
+			t.Run(h.name, func(t *testing.T) {
+				tw := oracle.NewTimeWait()
+				tw.Reset(h.trace.Config)
+				for _, step := range h.trace.Steps {
+					got := step.Want
+					if got.Kind == reusecheck.Unstated {
+						got = reusecheck.Success
+					}
+					v := tw.Judge(step.Op, got)
+					note := h.notes[step.Line]
+					if got.Kind == reusecheck.Failed && note == "" {
+						v.Conflicts = nil
+					}
+					if diff := cmp.Diff(verdictText(h.trace, step, note), describe(h.trace, v, step.Oracle)); diff != "" {
+						t.Errorf("%s:%d: %s (-stated +judged)\n%s", path, step.Line, step.Text(h.trace.Name), diff)
+					}
+					tw.Follow(step.Op, got)
+				}
+			})
+		}
+	}
+}
+
+// follow plays operations that all succeed.
+func follow(tw *oracle.TimeWait, ops ...reusecheck.Op) {
+	for _, op := range ops {
+		got := reusecheck.Success
+		if op.Verb == reusecheck.VExit {
+			got = reusecheck.Answer{Kind: reusecheck.Exited}
+		}
+		tw.Follow(op, got)
+	}
+}
+
+// in is a socket in a namespace.
+func in(net, id reusecheck.ID, f reusecheck.Family) reusecheck.Op {
+	op := reusecheck.NewSocket(id, f, 0)
+	op.HasNet, op.Net = true, net
+	return op
+}
+
+func TestAnExitIsMetByALookAtEverySocket(t *testing.T) {
+	at := netip.MustParseAddrPort("127.0.0.1:40000")
+	tw := oracle.NewTimeWait()
+	for range 2 { // the second time from what the first one left
+		tw.Reset(reusecheck.Config{})
+		follow(tw,
+			reusecheck.NewNetns(0), reusecheck.NewNetns(1),
+			in(0, 2, reusecheck.TCP4), reusecheck.Bind(2, at), reusecheck.Listen(2), reusecheck.Inherit(2, 3, at), reusecheck.LeaveTimeWait(3),
+			in(1, 4, reusecheck.TCP4), reusecheck.Bind(4, at), reusecheck.Listen(4), reusecheck.Inherit(4, 5, at), reusecheck.LeaveTimeWait(5),
+			reusecheck.NewSocket(6, reusecheck.TCP4, 0), reusecheck.Bind(6, at), reusecheck.Listen(6), reusecheck.Inherit(6, 7, at), reusecheck.LeaveTimeWait(7),
+		)
+		op := reusecheck.Exit(1)
+		e := tw.Judge(op, reusecheck.Answer{Kind: reusecheck.Exited}).Exit
+		want := &oracle.Exit{
+			Namespaces: 1, Waiting: 1, Four: 1, Need: 1, Most: 2, Gone: []reusecheck.ID{5}, Spared: []reusecheck.ID{7, 3},
+		}
+		if d := cmp.Diff(want, e); d != "" {
+			t.Errorf("the exit meets (-want +got):\n%s", d)
+		}
+		follow(tw, op)
+		var left []reusecheck.ID
+		tw.Sockets(func(s *reusecheck.Socket) bool { left = append(left, s.ID); return true })
+		slices.Sort(left)
+		if d := cmp.Diff([]reusecheck.ID{2, 3, 6, 7}, left); d != "" {
+			t.Errorf("after the exit there are (-want +got):\n%s", d)
+		}
+	}
+}
