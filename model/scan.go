@@ -116,6 +116,7 @@ func (t *TCP) scanAll(q *ask, p int32, v *verdict) {
 	if !t.rules.addrOwnersOnly {
 		for i := t.ports[p].owners; i >= 0; i = t.owns[i].nextP {
 			v.visited++
+			t.note(t.socks[i].id)
 			if t.meets(q, i) && t.against(q, i, v) {
 				return
 			}
@@ -125,6 +126,7 @@ func (t *TCP) scanAll(q *ask, p int32, v *verdict) {
 	for b := t.ports[p].addrs; b >= 0; b = t.addrs[b].next {
 		for i := t.addrs[b].owners; i >= 0; i = t.owns[i].next {
 			v.visited++
+			t.note(t.socks[i].id)
 			if t.meets(q, i) && t.against(q, i, v) {
 				return
 			}
@@ -167,6 +169,9 @@ func (t *TCP) scanBucket(q *ask, b int32, v *verdict) {
 		i = o.next
 	}
 	v.visited += n
+	if t.watched {
+		t.noteBucket(b, n)
+	}
 }
 
 func (t *TCP) against(q *ask, i int32, v *verdict) bool {

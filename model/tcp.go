@@ -35,6 +35,8 @@ type TCP struct {
 	autobind     bool // ip_autobind_reuse
 	listenSerial int32
 	waiting      int32 // connections in listeners' queues
+
+	trail // who was looked at, for an explanation
 }
 
 // sock is a live socket, TIME_WAIT sockets and nameless ends included.

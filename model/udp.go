@@ -33,6 +33,8 @@ type UDP struct {
 
 	look reusecheck.Lookup // of the last send
 	ends []outcomes        // scratch: where its walks can end
+
+	trail // who was looked at, for an explanation
 }
 
 // udpSock is a live socket.

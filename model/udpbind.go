@@ -35,6 +35,7 @@ func (u *UDP) walk(i, first int32, next func(*udpSock) int32, v verdict) verdict
 	b := &u.socks[i]
 	for j := first; j >= 0; j = next(&u.socks[j]) {
 		v.visited++
+		u.note(u.socks[j].id)
 		if j == i {
 			continue
 		}

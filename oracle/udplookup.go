@@ -69,8 +69,31 @@ func FitOf(s *reusecheck.Socket, d *Datagram) Fit {
 	return f
 }
 
-// beats is the rule by which a is preferred to b, which is less.
-func (f Fit) beats(g Fit) reusecheck.Reason {
+// String lists what of a datagram the socket names, for a person.
+func (f Fit) String() string {
+	s := ""
+	for _, n := range [...]struct {
+		fit  Fit
+		name string
+	}{{fitsAddress, "the address"}, {fitsPeer, "the sender"}, {fitsDevice, "the device"}, {fits4, "the family"}} {
+		if f&n.fit != 0 {
+			if s != "" {
+				s += ", "
+			}
+			s += n.name
+		}
+	}
+	switch {
+	case f == 0:
+		return "nothing"
+	case s == "":
+		return "no more than the port"
+	}
+	return s
+}
+
+// Beats is the rule by which f is preferred to g, which is less.
+func (f Fit) Beats(g Fit) reusecheck.Reason {
 	switch d := f &^ g; {
 	case g == 0:
 		return reusecheck.BeatNobody
@@ -120,7 +143,7 @@ func (u *UDP) judgeSend(op reusecheck.Op, got reusecheck.Answer) Verdict {
 			has = FitOf(&w.Socket, &d)
 		}
 		for _, id := range u.allowed {
-			u.conflicts = append(u.conflicts, Conflict{id, best.beats(has)})
+			u.conflicts = append(u.conflicts, Conflict{id, best.Beats(has)})
 		}
 		v.Conflicts = u.conflicts
 	}
