@@ -24,6 +24,8 @@ type Observation struct {
 	// Broken is what the stack's own structure check said, nil when all is
 	// well or the stack cannot be asked, and WasBroken what it said before the step.
 	Broken, WasBroken error
+	// Stack is the stack itself where it can be looked into, nil otherwise.
+	Stack reusecheck.Inspector
 	// Names gives the names that sockets have in the trace that is replayed, nil
 	// for those of their IDs.
 	Names func(reusecheck.ID) string
@@ -63,7 +65,7 @@ func NewMachine(sys *System, stack reusecheck.Stack, props ...*Property) *Machin
 	m := &Machine{stack: stack, oracle: sys.NewOracle(), ghost: sys.NewGhost(), props: props}
 	m.chooser, _ = stack.(reusecheck.Chooser)
 	m.inspect, _ = stack.(reusecheck.Inspector)
-	m.obs.Ghost, m.obs.sys = m.ghost, sys
+	m.obs.Ghost, m.obs.Stack, m.obs.sys = m.ghost, m.inspect, sys
 	return m
 }
 

@@ -50,6 +50,8 @@ const (
 	mixed      // IPv4 against IPv6 or v4-mapped
 	wildBinder // the binder asks for a wildcard address
 	wildOwner  // the owner has one
+	left4      // a TIME_WAIT socket that is wrongly left or gone is an IPv4 one
+	left6      // ... an IPv6 one
 	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild
 )
 
@@ -61,6 +63,7 @@ var tagNames = []struct {
 	{byUser, "user"}, {byChange, "change after bind"}, {byUpdate, "no update"},
 	{byChild, "unchecked child"}, {mixed, "mixed families"},
 	{wildBinder, "wildcard binder"}, {wildOwner, "wildcard owner"},
+	{left4, "IPv4"}, {left6, "IPv6"},
 }
 
 func reasonTag(r reusecheck.Reason) Tags { return 1 << r }

@@ -244,10 +244,15 @@ func (p *player) Intn(n int) int {
 func (p *player) play(history, steps int, found func(int, *Observation, []Violation), stats *Stats) error {
 	p.pcg.Seed(p.search.Seed, uint64(history)+1)
 	p.cfg = p.gen.Start(p)
-	if err := p.machine.Reset(p.cfg); err != nil {
+	stats.Histories++
+	err := p.machine.Reset(p.cfg)
+	if lacks := (*reusecheck.Unsupported)(nil); errors.As(err, &lacks) {
+		stats.skip(lacks.What, 1)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	stats.Histories++
 	p.ops = p.ops[:0]
 	for i := range steps {
 		op := p.gen.Next(p, p.machine.Live())

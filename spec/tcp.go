@@ -18,4 +18,4 @@ var TCP = &System{
 }
 
 // Systems are all systems under test.
-var Systems = []*System{TCP, UDP}
+var Systems = []*System{TCP, UDP, TimeWait}

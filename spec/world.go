@@ -34,6 +34,9 @@ type World struct {
 	// Arrivals are datagrams on other devices than the loopback, which a real
 	// kernel's namespace has no way to receive.
 	Arrivals bool
+	// Nets is how many namespaces may live beside the trace's own, Batch how
+	// many of them may exit together.
+	Nets, Batch int
 	// Sysctls are the settings that a history may turn on.
 	Sysctls []reusecheck.Sysctl
 }
@@ -106,6 +109,8 @@ var words = []struct {
 	{"send", "no datagrams", dropVerbs(reusecheck.VSend)},
 	{"arrival", "datagrams on the loopback only", func(w *World) { w.Arrivals = false }},
 	{"crowd", "no port with more than ten sockets", func(w *World) { w.Crowds = false }},
+	{"netns", "no namespace but the trace's own", func(w *World) { w.Nets = 0; dropVerbs(reusecheck.VNetns, reusecheck.VExit)(w) }},
+	{"batch", "namespaces exit one by one", func(w *World) { w.Batch = min(w.Batch, 1) }},
 	{"ports", "one port only", func(w *World) { w.Ports = w.Ports[:1] }},
 }
 

@@ -1,0 +1,207 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+const purgeName = "purge"
+
+// Purge is the property that an exit takes what is its own and nothing else.
+var Purge = &Property{
+	Name: purgeName,
+	Doc: "When an exit returns, no TIME_WAIT socket of its namespaces is left, of either family, and none of another namespace " +
+		"is gone. What an exit leaves stands in nobody's way.",
+	Check: checkPurge,
+}
+
+// PreciseWalk is the property that no table is walked for nothing.
+var PreciseWalk = &Property{
+	Name: preciseName,
+	Doc: "No table is walked when no namespace of the batch has a TIME_WAIT socket in it, and none more than once a pass. " +
+		"Kernels from 6.9 on walk always: half-open requests of the kernel's own listeners are purged too and are not counted.",
+	Check: checkWalks,
+}
+
+// Counts is the property that what is counted is what is there.
+var Counts = &Property{
+	Name: structureName,
+	Doc: "A namespace's count of TIME_WAIT sockets equals those that it has, of both families, while it lives; it ends at zero " +
+		"and is not used after.",
+	Check: checkFaults,
+}
+
+// The ways in which an exit can be wrong.
+const (
+	leftBehind = "TIME_WAIT sockets of the batch are left"
+	takenAlong = "TIME_WAIT sockets of another namespace are gone"
+	inTheWay   = "refused because of a namespace that is gone"
+	noReason   = "a table is walked although no namespace of the batch has TIME_WAIT sockets"
+	ownForNone = "a namespace's own table is walked although it has no TIME_WAIT sockets"
+	walkedMore = "a table is walked more than once a pass"
+)
+
+func checkPurge(o *Observation) Violation {
+	switch o.Op.Verb {
+	case reusecheck.VExit:
+		return checkExit(o)
+	case reusecheck.VBind, reusecheck.VListen, reusecheck.VConnect:
+		r, _ := o.Ghost.(*remains)
+		if r != nil && r.left > 0 && !o.Verdict.Agrees && o.Got.Kind == reusecheck.Failed && len(o.Verdict.Conflicts) == 0 {
+			return Violation{Property: purgeName, Kind: o.Op.Verb.String() + " " + inTheWay}
+		}
+	}
+	return Violation{}
+}
+
+func checkExit(o *Observation) Violation {
+	e := o.Verdict.Exit
+	if e == nil || o.Got.Kind != reusecheck.Exited {
+		return Violation{}
+	}
+	if o.Got.Left > 0 {
+		return Violation{purgeName, leftBehind, leftTags(o)}
+	}
+	if o.Stack == nil {
+		return Violation{}
+	}
+	t := Tags(0)
+	for _, id := range missing(o) {
+		if s := o.Socket(id); s != nil {
+			t |= familyTag(s)
+		}
+	}
+	if t != 0 {
+		return Violation{purgeName, takenAlong, t}
+	}
+	return Violation{}
+}
+
+func familyTag(s *reusecheck.Socket) Tags {
+	if s.Family.Is6() {
+		return left6
+	}
+	return left4
+}
+
+// leftTags are the families of what is left: those that the stack shows, or else
+// all that the batch had, since a count does not tell.
+func leftTags(o *Observation) (t Tags) {
+	e := o.Verdict.Exit
+	if o.Stack != nil {
+		o.Stack.Sockets(func(s *reusecheck.Socket) bool {
+			if s.State == reusecheck.TimeWait && slices.Contains(e.Gone, s.ID) {
+				t |= familyTag(s)
+			}
+			return true
+		})
+	}
+	if t != 0 {
+		return t
+	}
+	for _, id := range e.Gone {
+		if s := o.Socket(id); s != nil {
+			t |= familyTag(s)
+		}
+	}
+	return t
+}
+
+// missing are the TIME_WAIT sockets of other namespaces that the stack has not any
+// more.
+func missing(o *Observation) (gone []reusecheck.ID) {
+	gone = append(gone, o.Verdict.Exit.Spared...)
+	if len(gone) == 0 {
+		return nil
+	}
+	o.Stack.Sockets(func(s *reusecheck.Socket) bool {
+		if s.State == reusecheck.TimeWait {
+			gone = slices.DeleteFunc(gone, func(id reusecheck.ID) bool { return id == s.ID })
+		}
+		return len(gone) > 0
+	})
+	return gone
+}
+
+func checkWalks(o *Observation) Violation {
+	e := o.Verdict.Exit
+	if e == nil || o.Got.Kind != reusecheck.Exited || int(o.Got.Walks) <= e.Most {
+		return Violation{}
+	}
+	// Two passes through each table that the batch is concerned with, the shared
+	// one among them even where each namespace has its own.
+	most := 2
+	kind := noReason
+	if e.Own {
+		most, kind = 2+2*e.Namespaces, ownForNone
+	}
+	if int(o.Got.Walks) > most {
+		kind = walkedMore
+	}
+	return Violation{Property: preciseName, Kind: kind}
+}
+
+// sayTimeWait puts the violations of an exit into words.
+func sayTimeWait(o *Observation, v Violation) string {
+	op := o.Op.Text(o.Names)
+	e := o.Verdict.Exit
+	switch {
+	case v.Property == structureName:
+		return fmt.Sprintf("After %q the counts contradict what is there: %v.", op, o.Broken)
+	case v.Property == purgeName && e == nil:
+		return fmt.Sprintf("%q is refused with %s although its namespace has nothing that stands against it: what an exit left of a "+
+			"namespace that is gone is taken for the new one's.", op, o.answer(o.Got.Answer))
+	case e == nil:
+		return ""
+	case v.Kind == leftBehind:
+		return fmt.Sprintf("%q returns and leaves %s of the %s that its namespaces had (%s): each points at a namespace that is no more.",
+			op, times(int(o.Got.Left), "one", "%d"), times(len(e.Gone), "one TIME_WAIT socket", "%d TIME_WAIT sockets"), o.list(e.Gone))
+	case v.Kind == takenAlong:
+		return fmt.Sprintf("%q also ends %s, which belongs to another namespace: its 4-tuple is free to be used again before the peer has "+
+			"forgotten it.", op, o.list(missing(o)))
+	case v.Kind == walkedMore:
+		return fmt.Sprintf("%q walks %s; two passes need %s.", op, times(int(o.Got.Walks), "once", "%d times"), times(e.Need, "one walk", "%d walks"))
+	case v.Property == preciseName:
+		return fmt.Sprintf("%q walks the whole table, %s, and %s: the namespaces' counts would tell. Kernels from 6.1 to 6.8 "+
+			"ask them first; 2a750d6a5b36 gave that up, because the half-open requests of the kernel's own listeners, which a walk "+
+			"drops too, are not counted.", op, times(int(o.Got.Walks), "once", "%d times"), who(e.Namespaces, e.Waiting))
+	}
+	return ""
+}
+
+// who says how many of a batch have TIME_WAIT sockets.
+func who(namespaces, waiting int) string {
+	switch {
+	case waiting == 0 && namespaces == 1:
+		return "the namespace has no TIME_WAIT socket"
+	case waiting == 0:
+		return fmt.Sprintf("none of the %d namespaces has a TIME_WAIT socket", namespaces)
+	}
+	return fmt.Sprintf("only %d of the %d namespaces, each with a table of its own, have TIME_WAIT sockets", waiting, namespaces)
+}
+
+func times(n int, one, more string) string {
+	switch {
+	case n == 1:
+		return one
+	case strings.Contains(more, "%d"):
+		return fmt.Sprintf(more, n)
+	}
+	return more
+}
+
+// list names sockets with their family and address.
+func (o *Observation) list(ids []reusecheck.ID) string {
+	var s []string
+	for _, id := range ids {
+		what := o.name(id)
+		if sock := o.Socket(id); sock != nil {
+			what += ": " + sock.Family.String() + " " + sock.Local.String()
+		}
+		s = append(s, what)
+	}
+	return strings.Join(s, "; ")
+}
