@@ -2,10 +2,10 @@
 // that still shows it.
 //
 // What "shows" means is the caller's predicate; [Run] knows traces only. It
-// drops steps, sockets and options, merges sockets, replaces verbs and values
-// by simpler ones, renames addresses, ports, users and devices, and reorders
-// steps, cheapest pass first and no candidate twice. It ends when no single
-// change and no pair of changes leads to a simpler trace that still fails, nor
+// drops steps, sockets, namespaces and options, merges sockets, replaces verbs
+// and values by simpler ones, renames addresses, ports, users and devices, and
+// reorders steps, cheapest pass first and no candidate twice. It ends when no
+// single change and no pair of changes leads to a simpler trace that still fails, nor
 // is one among the traces of the same verbs, options and addresses that can all
 // be listed.
 //
@@ -37,7 +37,8 @@
 // they do not depend on the order of the steps; point 12 fixes that order.
 //
 // A canonical trace creates its sockets first, in the order in which the steps
-// use them, and names them a, b, c in that order.
+// use them, and names them a, b, c in that order. Namespaces and their sockets
+// come next, one made after an exit behind that exit.
 //
 // # What is not kept
 //

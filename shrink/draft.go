@@ -107,17 +107,47 @@ func (d *draft) repair() {
 	if n := int(d.maxID()) + 1; n > len(few) {
 		lives = make([]life, n)
 	}
+	var in map[rc.ID]rc.ID // the namespaces of sockets that are in one
 	kept := d.ops[:0]
 	for i := range d.ops {
 		op := &d.ops[i]
 		if op.Verb == rc.VExit {
-			op.Batch = slices.DeleteFunc(slices.Clone(op.Batch), func(id rc.ID) bool { return lives[id] != namespace })
+			op.Batch = members(op.Batch, lives)
 		}
-		if step(lives, op) {
-			kept = append(kept, *op)
+		if !step(lives, op) {
+			continue
+		}
+		kept = append(kept, *op)
+		switch {
+		case op.HasNet:
+			if in == nil {
+				in = map[rc.ID]rc.ID{}
+			}
+			in[op.Sock] = op.Net
+		case op.Verb == rc.VInherit && in != nil:
+			if net, ok := in[op.Sock]; ok {
+				in[op.Child] = net
+			}
+		case op.Verb == rc.VExit:
+			for id, net := range in {
+				if lives[net] == gone {
+					lives[id] = gone // with its namespace
+				}
+			}
 		}
 	}
 	d.ops = kept
+}
+
+// members are those of a batch that live, each once.
+func members(batch []rc.ID, lives []life) []rc.ID {
+	var b []rc.ID
+	for _, id := range batch {
+		if lives[id] == namespace && !slices.Contains(b, id) {
+			b = append(b, id)
+		}
+	}
+	return b
 }
 
 // step advances lives over op and reports whether op may stand there.
@@ -180,8 +210,9 @@ func step(lives []life, op *rc.Op) bool {
 	return true
 }
 
-// hoist moves the socket lines of the trace's own namespace to the front, in
-// the order in which the steps use the sockets, and drops those that none uses.
+// hoist moves the socket lines to the front, in the order in which the steps use
+// the sockets, and drops those that none uses; those of other namespaces and the
+// namespaces themselves as far as gather says.
 func (d *draft) hoist() {
 	var few [32]int
 	first := few[:]
@@ -193,10 +224,12 @@ func (d *draft) hoist() {
 		return (op.Verb == rc.VSocket || op.Verb == rc.VNetns) && first[op.Sock] == 0
 	}
 	own := func(op *rc.Op) bool { return op.Verb == rc.VSocket && !op.HasNet }
+	spaces := false
 	before := func(a, b *rc.Op) bool { return own(a) && (!own(b) || first[a.Sock] < first[b.Sock]) }
 	kept := d.ops[:0]
 	for i := range d.ops {
 		if op := d.ops[i]; !unused(&op) {
+			spaces = spaces || op.Verb == rc.VNetns
 			// Insertion keeps the rest in place, and is quick on what is
 			// nearly sorted: the usual case is a move away from canonical.
 			kept = append(kept, op)
@@ -205,7 +238,9 @@ func (d *draft) hoist() {
 			}
 		}
 	}
-	d.ops = kept
+	if d.ops = kept; spaces {
+		d.gather(first)
+	}
 }
 
 // firstUses notes, for each ID, one more than the index of the step that uses
@@ -219,17 +254,18 @@ func (d *draft) firstUses(first []int) {
 	for i := range d.ops {
 		op := &d.ops[i]
 		switch op.Verb {
-		case rc.VNetns, rc.VSend:
-		case rc.VSocket:
-			if op.HasNet {
-				use(op.Net, i)
-			}
+		case rc.VNetns, rc.VSend, rc.VSocket:
 		case rc.VExit:
 			for _, id := range op.Batch {
 				use(id, i)
 			}
 		default:
 			use(op.Sock, i)
+		}
+	}
+	for i := range d.ops { // a namespace is used by the steps of its sockets
+		if op := &d.ops[i]; op.HasNet && first[op.Sock] > 0 && (first[op.Net] == 0 || first[op.Sock] < first[op.Net]) {
+			first[op.Net] = first[op.Sock]
 		}
 	}
 }

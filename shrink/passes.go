@@ -40,6 +40,7 @@ var moves = []struct {
 	of   func(*draft) iter.Seq[draft]
 }{
 	{"drop", drops},
+	{"netns", spaces},
 	{"config", config},
 	{"everywhere", everywhere},
 	{"verb", simplerVerbs},

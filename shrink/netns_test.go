@@ -1,0 +1,147 @@
+package shrink_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	rc "github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/shrink"
+)
+
+// exits calls yield for every exit with what its namespaces have: the number of
+// namespaces that have TIME_WAIT sockets, and that of the batch.
+func exits(t *rc.Trace, yield func(waiting, batch, step int) bool) bool {
+	in, left := map[rc.ID]rc.ID{}, map[rc.ID]bool{}
+	for i := range t.Steps {
+		switch op := &t.Steps[i].Op; op.Verb {
+		case rc.VSocket:
+			if in[op.Sock] = rc.NoID; op.HasNet {
+				in[op.Sock] = op.Net
+			}
+		case rc.VInherit:
+			in[op.Child] = in[op.Sock]
+		case rc.VTimeWait:
+			left[op.Sock] = true
+		case rc.VExpire:
+			delete(left, op.Sock)
+		case rc.VExit:
+			waiting := 0
+			for _, net := range op.Batch {
+				for s := range left {
+					if in[s] == net {
+						waiting++
+						break
+					}
+				}
+			}
+			if yield(waiting, len(op.Batch), i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestNamespacesHaveTheirKnownMinima(t *testing.T) {
+	const long = `
+		sysctl net.ipv4.tcp_child_ehash_entries 64
+		netns p
+		netns q
+		netns r
+		socket home tcp6
+		bind home [::]:40001
+		socket x tcp6 netns=q
+		bind x [::]:40000
+		listen x
+		socket y tcp4 netns=r
+		bind y 127.0.0.1:40000
+		listen y
+		inherit y yc 127.0.0.1
+		timewait yc
+		expire yc
+		inherit x xa 127.0.0.1
+		inherit x xb [::1]
+		timewait xb
+		inherit y yd 127.0.0.1
+		timewait yd
+		exit p
+		timewait xa
+		close x
+		exit q,r
+		netns s
+		socket z tcp4 netns=s
+		bind z 127.0.0.1:40000
+		exit s`
+	for _, c := range []struct {
+		name, want string
+		fails      func(*rc.Trace) bool
+	}{
+		{
+			name: "an exit alone needs one namespace and no socket",
+			want: "netns a\nexit a",
+			fails: func(t *rc.Trace) bool {
+				return exits(t, func(_, _, _ int) bool { return true })
+			},
+		},
+		{
+			name: "an exit of two is one of two",
+			want: "netns a\nnetns b\nexit a,b",
+			fails: func(t *rc.Trace) bool {
+				return exits(t, func(_, batch, _ int) bool { return batch > 1 })
+			},
+		},
+		{
+			name: "an exit with something to purge has one socket, in its one namespace",
+			want: "netns a\nsocket b tcp4 netns=a\nconnect b 127.0.0.1:40000\ntimewait b\nexit a",
+			fails: func(t *rc.Trace) bool {
+				return exits(t, func(waiting, _, _ int) bool { return waiting > 0 })
+			},
+		},
+		{
+			name: "one of a batch keeps the other",
+			want: "netns a\nnetns b\nsocket c tcp4 netns=a\nconnect c 127.0.0.1:40000\ntimewait c\nexit a,b",
+			fails: func(t *rc.Trace) bool {
+				return exits(t, func(waiting, batch, _ int) bool { return waiting > 0 && batch == 2 })
+			},
+		},
+		{
+			name: "a namespace that is made after an exit stays behind it",
+			want: "netns a\nexit a\nnetns b\nsocket c tcp4 netns=b\nbind c 127.0.0.1:40000",
+			fails: func(t *rc.Trace) bool {
+				return exits(t, func(_, _, at int) bool {
+					born := map[rc.ID]bool{}
+					for i := range t.Steps[at:] {
+						switch op := &t.Steps[at+i].Op; {
+						case op.Verb == rc.VNetns:
+							born[op.Sock] = true
+						case op.Verb == rc.VSocket && op.HasNet && born[op.Net]:
+							born[op.Sock] = true
+						case op.Verb == rc.VBind && born[op.Sock]:
+							return true
+						}
+					}
+					return false
+				})
+			},
+		},
+		{
+			name: "what happens in a namespace happens in the trace's own",
+			want: "socket a tcp4\nconnect a 127.0.0.1:40000\ntimewait a",
+			fails: func(t *rc.Trace) bool {
+				return inOrder(rc.VTimeWait)(t)
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, rep := shrink.Run(parse(t, "system timewait\n"+long), valid(t, c.fails), shrink.Options{})
+			if d := cmp.Diff(c.want, steps(got)); d != "" || !rep.Minimal {
+				t.Errorf("minimal: %t (-want +got):\n%s", rep.Minimal, d)
+			}
+			again, rep := shrink.Run(got, valid(t, c.fails), shrink.Options{})
+			if d := cmp.Diff(got.String(), again.String()); d != "" || !rep.Minimal {
+				t.Errorf("the result does not shrink to itself:\n%s", d)
+			}
+		})
+	}
+}
