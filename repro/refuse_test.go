@@ -38,6 +38,21 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 	}
 }
 
+func TestNoFormatHasNamespacesAndEachSaysSo(t *testing.T) {
+	tr := parse(t, "system timewait\nnetns n\nsocket a tcp4 netns=n\nbind a 127.0.0.1:40000 => ok\nexit n => ok walks=1 left=0\n")
+	for _, f := range repro.Formats() {
+		src, err := repro.Generate(tr, f.Name, repro.Info{})
+		var got *repro.Inexpressible
+		if !errors.As(err, &got) || src != nil {
+			t.Errorf("%s gives %d bytes and %v", f.Name, len(src), err)
+			continue
+		}
+		if got.Step != "netns n" && got.Step != "system timewait" || got.Why == "" {
+			t.Errorf("%s refuses %q: %s", f.Name, got.Step, got.Why)
+		}
+	}
+}
+
 func TestAFormatThatThereIsNotIsRefusedWithThoseThatThereAre(t *testing.T) {
 	_, err := repro.Generate(parse(t, "socket a tcp4\n"), "cobol", repro.Info{})
 	var unknown *repro.UnknownFormat

@@ -342,27 +342,18 @@ func prefix(t *reusecheck.Trace, n int) *reusecheck.Trace {
 	return &p
 }
 
-// without is a trace less one socket and its children, nil when the socket of
-// the last step would go too.
+// without is a trace less one socket and its children, or one namespace and its
+// sockets; nil when the socket of the last step would go too.
 func without(t *reusecheck.Trace, id reusecheck.ID) *reusecheck.Trace {
 	c := *t
 	c.Steps, c.Names = nil, nil
 	to := map[reusecheck.ID]reusecheck.ID{} // the numbers of those that stay
 	for _, st := range t.Steps {
-		op := &st.Op
-		if defines, ok := op.Defines(); ok && defines != id {
-			if _, stays := to[op.Sock]; op.Verb != reusecheck.VInherit || stays {
-				to[defines] = reusecheck.ID(len(c.Names))
-				c.Names = append(c.Names, t.Name(defines))
-			}
+		if defines, ok := st.Op.Defines(); ok && defines != id && stands(&st.Op, to) {
+			to[defines] = reusecheck.ID(len(c.Names))
+			c.Names = append(c.Names, t.Name(defines))
 		}
-		sock, stays := to[op.Sock]
-		if op.Verb == reusecheck.VInherit {
-			child, also := to[op.Child]
-			op.Child, stays = child, stays && also
-		}
-		if stays {
-			op.Sock = sock
+		if renumber(&st.Op, to) {
 			c.Steps = append(c.Steps, st)
 		}
 	}
@@ -370,6 +361,62 @@ func without(t *reusecheck.Trace, id reusecheck.ID) *reusecheck.Trace {
 		return nil
 	}
 	return &c
+}
+
+// stands reports whether what a definition is made from stays.
+func stands(op *reusecheck.Op, to map[reusecheck.ID]reusecheck.ID) bool {
+	from := op.Net
+	if op.Verb == reusecheck.VInherit {
+		from = op.Sock
+	} else if !op.HasNet {
+		return true
+	}
+	_, stays := to[from]
+	return stays
+}
+
+// renumber gives an operation's names their new numbers; false when it is one on
+// something that goes.
+func renumber(op *reusecheck.Op, to map[reusecheck.ID]reusecheck.ID) bool {
+	stays := true
+	number := func(id *reusecheck.ID) {
+		n, ok := to[*id]
+		*id, stays = n, stays && ok
+	}
+	switch op.Verb {
+	case reusecheck.VSend:
+		return true
+	case reusecheck.VExit:
+		var batch []reusecheck.ID
+		for _, id := range op.Batch {
+			if n, ok := to[id]; ok {
+				batch = append(batch, n)
+			}
+		}
+		op.Batch = batch
+		return len(batch) > 0
+	case reusecheck.VInherit:
+		number(&op.Child)
+	}
+	if op.HasNet {
+		number(&op.Net)
+	}
+	number(&op.Sock)
+	return stays
+}
+
+// lineOf is the socket line that a socket goes back to: its own, or that of the
+// listener whose connection it is.
+func lineOf(t *reusecheck.Trace, id reusecheck.ID) (line reusecheck.Op) {
+	for i := len(t.Steps) - 1; i >= 0; i-- {
+		switch op := &t.Steps[i].Op; {
+		case op.Verb == reusecheck.VInherit && op.Child == id:
+			id = op.Sock
+		case op.Verb == reusecheck.VSocket && op.Sock == id:
+			return *op
+		}
+	}
+	return line
 }
 
 // withReset is a trace with a plain bind directly before its last step.
@@ -381,13 +428,15 @@ func withReset(t *reusecheck.Trace, at netip.AddrPort) *reusecheck.Trace {
 	}
 	id := reusecheck.ID(len(t.Names))
 	n := len(t.Steps) - 1
+	reset, binder := reusecheck.NewSocket(id, family, 0), lineOf(t, t.Steps[n].Op.Sock)
+	reset.HasNet, reset.Net = binder.HasNet, binder.Net
 	name := "reset"
 	for slices.Contains(t.Names, name) {
 		name += "_"
 	}
 	c.Names = append(append([]string(nil), t.Names...), name)
 	c.Steps = append(append([]reusecheck.Step(nil), t.Steps[:n]...),
-		reusecheck.Step{Op: reusecheck.NewSocket(id, family, 0), Want: reusecheck.Success},
+		reusecheck.Step{Op: reset, Want: reusecheck.Success},
 		reusecheck.Step{Op: reusecheck.Bind(id, at), Want: reusecheck.Success},
 		t.Steps[n])
 	return &c
