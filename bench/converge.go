@@ -20,10 +20,11 @@ type Convergence struct {
 	Others map[string]int
 }
 
-// Converge looks for the kernel's findings, then for failing histories of each
-// from another seed, shrinks them one by one and compares the traces. A history
-// counts for a finding when it shows that in no other circumstances.
-func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), starts int, progress func(done, of int)) ([]*Convergence, error) {
+// Converge looks for the kernel's findings, then in checks histories from another
+// seed for starts failing ones of each, shrinks them one by one and compares the
+// traces. A history counts for a finding when it shows that in no other
+// circumstances.
+func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), starts, checks int, progress func(done, of int)) ([]*Convergence, error) {
 	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
 	finder := &shrink.Finder{System: spec.TCP, Stack: stack}
 	if _, err := shrink.Hunt(ctx, search, finder, func(*shrink.Finding) bool { return true }); err != nil {
@@ -33,12 +34,12 @@ func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), start
 	for _, k := range finder.Known() {
 		cs = append(cs, &Convergence{Finding: k, Others: map[string]int{}})
 	}
-	return cs, converge(ctx, stack, cs, starts, progress)
+	return cs, converge(ctx, stack, cs, starts, checks, progress)
 }
 
 // converge shrinks starts failures of each finding, as many at a time as there
 // are processors.
-func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []*Convergence, starts int, progress func(done, of int)) error {
+func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []*Convergence, starts, checks int, progress func(done, of int)) error {
 	type job struct {
 		c    *Convergence
 		fail spec.Failure
@@ -72,7 +73,7 @@ func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []
 		}()
 	}
 	left := len(cs)
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 2, Checks: 10 * spec.DefaultChecks, PerFinding: starts}
+	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 2, Checks: checks, PerFinding: starts}
 	_, err := search.Run(ctx, func(f spec.Failure) bool {
 		for _, c := range cs {
 			if c.Started < starts && f.Violation.Same(c.Finding.Violation) {

@@ -170,6 +170,8 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			}
 			ok := true
 			switch op.Verb {
+			case rc.VBind:
+				ok = withTwin(d, i, yield)
 			case rc.VConnect:
 				ok = replace(rc.Bind(op.Sock, op.Addr)) && replace(rc.Listen(op.Sock)) && asChildren(d, i, yield)
 			case rc.VListen:
@@ -190,6 +192,31 @@ func simplerVerbs(d *draft) iter.Seq[draft] {
 			}
 		}
 	}
+}
+
+// withTwin lets a new socket bind in step i, in place of one that had to be
+// freed for it by an earlier step, which is left out.
+func withTwin(d *draft, i int, yield func(draft) bool) bool {
+	op, from := d.ops[i], d.origin()
+	for j := range d.ops[:i] {
+		if d.ops[j].Sock != op.Sock || d.ops[j].Verb != rc.VShutdown && d.ops[j].Verb != rc.VDisconnect {
+			continue
+		}
+		c, twin := d.clone(), d.maxID()+1
+		for k := range c.ops {
+			if line := c.ops[k]; line.Verb == rc.VSocket && line.Sock == from[op.Sock] {
+				line.Sock = twin
+				c.ops[j] = line
+			}
+			if k >= i && about(&c.ops[k], op.Sock) {
+				c.ops[k].Sock = twin
+			}
+		}
+		if !yield(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // asChildren makes the socket that connects in step i the child of one that

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/reusecheck/reusecheck/bench"
 	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/shrink"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 func newBenchHistory(std streams) *cobra.Command {
@@ -114,35 +116,39 @@ func historyRows(ids []string) ([]model.Row, error) {
 }
 
 func newBenchShrink(std streams) *cobra.Command {
-	kernel, starts := defaultKernel, 1000
+	kernel, starts, checks, misses := defaultKernel, 1000, 10*spec.DefaultChecks, false
 	cmd := &cobra.Command{
 		Use:   "shrink",
 		Short: "shrink many failing histories of each finding, and see how many end in the same trace",
 		Long: `Shrink makes the findings of a kernel, then looks for failing histories of each
 from another seed, shrinks every one, and prints the share that end in the
-finding's trace.`,
+finding's trace. Rare findings have fewer starts than asked for, unless more
+histories are tried.`,
 		Example: `  checker bench shrink
-  checker bench shrink --kernel 6.1 --starts 100`,
+  checker bench shrink --kernel 6.1 --starts 100
+  checker bench shrink --checks 20000000 --misses`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return benchShrink(cmd.Context(), std, kernel, starts)
+			return benchShrink(cmd.Context(), std, kernel, starts, checks, misses)
 		},
 	}
 	addKernel(cmd, &kernel)
+	cmd.Flags().IntVar(&checks, "checks", checks, "histories among which the failing ones are looked for")
+	cmd.Flags().BoolVar(&misses, "misses", false, "print the other traces that shrinking ended in")
 	cmd.Flags().IntVar(&starts, "starts", starts, "failing histories to shrink for each finding")
 	return cmd
 }
 
-func benchShrink(ctx context.Context, std streams, kernel string, starts int) error {
-	if starts < 1 {
-		return fmt.Errorf("--starts is %d: give a number of at least 1", starts)
+func benchShrink(ctx context.Context, std streams, kernel string, starts, checks int, misses bool) error {
+	if starts < 1 || checks < 1 {
+		return fmt.Errorf("--starts is %d and --checks %d: give numbers of at least 1", starts, checks)
 	}
 	p, err := model.ParseOf(reusecheck.TCP, kernel)
 	if err != nil {
 		return err
 	}
 	meter := newMeter(std.errs, "shrunk", 0)
-	cs, err := bench.Converge(ctx, func() (reusecheck.Stack, error) { return p.New(), nil }, starts, func(done, of int) {
+	cs, err := bench.Converge(ctx, func() (reusecheck.Stack, error) { return p.New(), nil }, starts, checks, func(done, of int) {
 		meter.total = int64(of)
 		meter.set(done)
 	})
@@ -157,6 +163,12 @@ func benchShrink(ctx context.Context, std streams, kernel string, starts int) er
 		started += c.Started
 		fmt.Fprintf(std.out, "%5.1f %% %7d %7d %10d  %s, %s\n", share(c.Reached, c.Started), c.Reached, c.Started,
 			c.Tried/max(1, c.Started), c.Finding.Title(), shape(c.Finding))
+		if misses {
+			for _, text := range slices.Sorted(maps.Keys(c.Others)) {
+				fmt.Fprintf(std.out, "\n   %s ended in\n", count(c.Others[text], "start"))
+				indent(std.out, text)
+			}
+		}
 	}
 	fmt.Fprintf(std.out, "%5.1f %% %7d %7d %10s  all\n", share(reached, started), reached, started, "")
 	return nil
