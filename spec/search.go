@@ -267,7 +267,7 @@ func (p *player) play(history, steps int, found func(int, *Observation, []Violat
 		}
 		stats.Steps++
 		stats.Verbs[op.Verb]++
-		if o.Got.Kind == reusecheck.OK {
+		if o.Got.Kind == reusecheck.OK || o.Got.Kind == reusecheck.Exited {
 			stats.Granted++
 		}
 		if len(vs) > 0 {

@@ -37,7 +37,7 @@ func TimeWaitWorld() *World {
 			reusecheck.VNetns: true, reusecheck.VExit: true,
 		},
 		Fields:  map[reusecheck.Field]bool{},
-		Sockets: 8,
+		Sockets: 4, // in each namespace
 		Nets:    3,
 		Batch:   3,
 		Sysctls: []reusecheck.Sysctl{{Name: "net.ipv4.tcp_child_ehash_entries", Value: "64"}},

@@ -234,12 +234,13 @@ func TestWhatAnExitShowsIsSaidInWords(t *testing.T) {
 		want string
 	}{
 		{"left", pair + "exit n", flaws{skip: [2]bool{true, true}},
-			`"exit n" returns and leaves one of the one TIME_WAIT socket that its namespaces had (a: tcp6 [::ffff:127.0.0.1]:40000)`},
+			`"exit n" returns and leaves 1 of the TIME_WAIT sockets that its namespaces had (a: tcp6 [::ffff:127.0.0.1]:40000)`},
 		{"taken", pair + "netns m\nsocket k tcp6 netns=m\nbind k [::]:40000\nlisten k\ninherit k b 127.0.0.1\ntimewait b\nexit m", flaws{all: true},
 			`"exit m" also ends a: tcp6 [::ffff:127.0.0.1]:40000, which belongs to another namespace`},
 		{"needless", "netns n\nexit n", flaws{always: true},
-			`"exit n" walks the whole table, 2 times, and the namespace has no TIME_WAIT socket: the namespaces' counts would tell. Kernels from 6.1 to 6.8 ` +
-				`ask them first; 2a750d6a5b36 gave that up, because the half-open requests of the kernel's own listeners, which a walk drops too, are not counted.`},
+			`"exit n" walks through whole tables 2 times, although the namespace has no TIME_WAIT socket: the count would tell. ` +
+				`Kernels from 6.1 to 6.8 asked it and left the walk out, which 2a750d6a5b36 gave up: half-open requests of the kernel's ` +
+				`own listeners, which a walk drops too, are in no count.`},
 		{"reborn", pair + "exit n\nnetns m\nsocket b tcp4 netns=m\nbind b 127.0.0.1:40000", flaws{skip: [2]bool{true, true}, reborn: true},
 			`"bind b 127.0.0.1:40000" is refused with EADDRINUSE although its namespace has nothing that stands against it`},
 	} {

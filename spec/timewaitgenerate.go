@@ -39,48 +39,51 @@ func (g *timeWaitGenerator) Start(src Source) reusecheck.Config {
 func timeWaitWeight(v reusecheck.Verb) int {
 	switch v {
 	case reusecheck.VTimeWait:
-		return 16
-	case reusecheck.VListen, reusecheck.VInherit:
+		return 48
+	case reusecheck.VInherit:
+		return 24
+	case reusecheck.VListen, reusecheck.VBind, reusecheck.VConnect:
 		return 12
-	case reusecheck.VConnect:
-		return 8
-	case reusecheck.VBind, reusecheck.VExit:
-		return 6
-	case reusecheck.VNetns:
-		return 3
+	case reusecheck.VExit, reusecheck.VExpire:
+		return 2
 	}
-	return 2
+	return 1
 }
 
 func (g *timeWaitGenerator) Next(src Source, live []reusecheck.Socket) reusecheck.Op {
 	if len(g.nets) == 0 && g.world.Nets > 0 {
 		return g.netns()
 	}
-	named := 0
-	for i := range live {
-		if live[i].ID >= 0 && live[i].State != reusecheck.TimeWait {
+	net := g.somewhere(src)
+	idle, named := 0, 0
+	for _, s := range g.within(net, live) {
+		if s.ID >= 0 && s.State != reusecheck.TimeWait {
 			named++
+			if unbound(&s) {
+				idle++
+			}
 		}
 	}
+	// A listener, and now and then somebody who connects or wants its place.
+	if named == 0 || idle == 0 && named < g.world.Sockets && src.Intn(4) == 0 {
+		return g.socketIn(src, net)
+	}
+	total := 0
+	for _, v := range g.verbs {
+		total += timeWaitWeight(v)
+	}
 	for range 8 {
-		if named == 0 || named < g.world.Sockets && src.Intn(4) == 0 {
-			return g.socket(src)
-		}
-		total := 0
-		for _, v := range g.verbs {
-			total += timeWaitWeight(v)
-		}
 		n := src.Intn(total)
 		for _, v := range g.verbs {
 			if n -= timeWaitWeight(v); n < 0 {
-				if op, ok := g.Of(v, src, live); ok {
+				if op, ok := g.inside(v, src, net, live); ok {
 					return op
 				}
 				break
 			}
 		}
 	}
-	return g.socket(src)
+	return g.socketIn(src, net)
 }
 
 func (g *timeWaitGenerator) netns() reusecheck.Op {
@@ -107,13 +110,11 @@ func (g *timeWaitGenerator) somewhere(src Source) reusecheck.ID {
 	return g.nets[src.Intn(len(g.nets))]
 }
 
-func (g *timeWaitGenerator) socket(src Source) reusecheck.Op {
-	op := g.tcpGenerator.socket(src)
-	if net := g.somewhere(src); net != reusecheck.NoID {
+func (g *timeWaitGenerator) socketIn(src Source, net reusecheck.ID) reusecheck.Op {
+	op := g.socket(src)
+	g.place(op.Sock, net)
+	if net != reusecheck.NoID {
 		op.HasNet, op.Net = true, net
-		g.place(op.Sock, net)
-	} else {
-		g.place(op.Sock, reusecheck.NoID)
 	}
 	return op
 }
@@ -134,9 +135,14 @@ func (g *timeWaitGenerator) within(net reusecheck.ID, live []reusecheck.Socket) 
 }
 
 func (g *timeWaitGenerator) Of(v reusecheck.Verb, src Source, live []reusecheck.Socket) (reusecheck.Op, bool) {
+	return g.inside(v, src, g.somewhere(src), live)
+}
+
+// inside is an operation of one verb in one namespace.
+func (g *timeWaitGenerator) inside(v reusecheck.Verb, src Source, net reusecheck.ID, live []reusecheck.Socket) (reusecheck.Op, bool) {
 	switch v {
 	case reusecheck.VSocket:
-		return g.socket(src), true
+		return g.socketIn(src, net), true
 	case reusecheck.VNetns:
 		if len(g.nets) >= g.world.Nets {
 			return reusecheck.Op{}, false
@@ -145,7 +151,6 @@ func (g *timeWaitGenerator) Of(v reusecheck.Verb, src Source, live []reusecheck.
 	case reusecheck.VExit:
 		return g.exit(src)
 	}
-	net := g.somewhere(src)
 	op, ok := g.tcpGenerator.Of(v, src, g.within(net, live))
 	if ok && v == reusecheck.VInherit {
 		g.place(op.Child, net)
