@@ -26,8 +26,8 @@ func generateBench(t *reusecheck.Trace, info Info) ([]byte, error) {
 	}
 	var b strings.Builder
 	cHeader(&b, header{
-		build: fmt.Sprintf("cc -O2 -std=gnu11 -Wall -Wextra -o %s-bench %s-bench.c", info.Name, info.Name),
-		run:   fmt.Sprintf("./%s-bench [SOCKETS] (4000 unless given)", info.Name),
+		build: fmt.Sprintf("cc -O2 -std=gnu11 -Wall -Wextra -o %s %s", shellWord(info.stem()), shellWord(info.File)),
+		run:   fmt.Sprintf("%s [SOCKETS] (4000 unless given)", shellWord("./"+info.stem())),
 		needs: needsOf(p),
 		expect: []string{
 			"on an affected kernel a bind looks at the owners that there are: with n sockets it costs up to n times the look at one, and all of them together n * n / 2 looks. Elsewhere it costs the same from the first to the last.",

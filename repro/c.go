@@ -23,8 +23,8 @@ func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 	}
 	var b strings.Builder
 	cHeader(&b, header{
-		build: fmt.Sprintf("cc -std=gnu11 -Wall -Wextra -o %s %s.c", info.Name, info.Name),
-		run:   "./" + info.Name,
+		build: fmt.Sprintf("cc -std=gnu11 -Wall -Wextra -o %s %s", shellWord(info.stem()), shellWord(info.File)),
+		run:   shellWord("./" + info.stem()),
 		needs: needsOf(p),
 	}, t, info)
 	b.WriteString("#define _GNU_SOURCE\n")

@@ -22,7 +22,7 @@ func generateGo(t *reusecheck.Trace, info Info) ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	h := header{build: fmt.Sprintf("go build %s.go", info.Name), run: "./" + info.Name, needs: needsOf(p)}
+	h := header{build: "go build " + shellWord(info.File), run: shellWord("./" + info.stem()), needs: needsOf(p)}
 	for _, line := range h.lines(t, info) {
 		b.WriteString(strings.TrimRight("// "+line, " ") + "\n")
 	}

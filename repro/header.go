@@ -3,6 +3,7 @@ package repro
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/reusecheck/reusecheck"
 )
@@ -57,6 +58,20 @@ func (h header) lines(t *reusecheck.Trace, info Info) []string {
 	}
 	field("note", h.remark)
 	return out
+}
+
+// shellWord is a file's name as a shell takes it, on one line whatever it holds.
+func shellWord(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, name)
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.,:/@") == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // expectation says which steps tell the kernels apart.

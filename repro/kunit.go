@@ -29,7 +29,7 @@ func generateKUnit(t *reusecheck.Trace, info Info) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("// SPDX-License-Identifier: GPL-2.0\n")
 	cHeader(&b, header{
-		build: fmt.Sprintf("add obj-$(CONFIG_KUNIT) += %s_test.o to net/ipv4/Makefile", suite),
+		build: fmt.Sprintf("add obj-$(CONFIG_KUNIT) += %s.o to net/ipv4/Makefile", shellWord(info.stem())),
 		run:   fmt.Sprintf("./tools/testing/kunit/kunit.py run %s (with CONFIG_INET and CONFIG_IPV6)", suite),
 		expect: append(expectation(t),
 			"The case passes where the kernel answers as the oracle does and its buckets are as they should be, and fails where not."),

@@ -23,7 +23,7 @@ func generatePacketdrill(t *reusecheck.Trace, info Info) ([]byte, error) {
 	}
 	var b strings.Builder
 	h := header{
-		run: fmt.Sprintf("unshare -n packetdrill %s.pkt", info.Name),
+		run: "unshare -n packetdrill " + shellWord(info.File),
 		expect: append(expectation(t),
 			"The script states the oracle's answers: packetdrill ends with 0 where the kernel gives them, and names the line where it does not."),
 	}

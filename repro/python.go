@@ -25,7 +25,7 @@ func generatePython(t *reusecheck.Trace, info Info) ([]byte, error) {
 	}
 	var b strings.Builder
 	b.WriteString("#!/usr/bin/env python3\n#\n")
-	hashHeader(&b, header{run: fmt.Sprintf("python3 %s.py", info.Name), needs: needsOf(p)}, t, info)
+	hashHeader(&b, header{run: "python3 " + shellWord(info.File), needs: needsOf(p)}, t, info)
 	p.used["step"] = true
 	parts, modules := lib.selected(p.used)
 	for _, m := range modules {

@@ -45,7 +45,7 @@ func init() {
 		{"c", "one C file for user space, no dependency, in a network namespace of its own", ".c", generateC},
 		{"python", "a Python program, standard library only, in a network namespace of its own", ".py", generatePython},
 		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
-		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", ".c", generateSelftest},
+		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", "-selftest.c", generateSelftest},
 		{"bench", "a C program that times the trace's binds over and over, for findings about cost", "-bench.c", generateBench},
 		{"packetdrill", "a packetdrill script, for traces with one IPv4 address and port", ".pkt", generatePacketdrill},
 		{"syz", "a program for syzkaller's tools", ".syz", generateSyz},
@@ -58,9 +58,11 @@ func Formats() []Format { return append([]Format(nil), formats...) }
 
 // Info is what is said of a trace beside what it says itself.
 type Info struct {
-	// Name is the program's file name without its extension; by default that
-	// of the trace's file.
+	// Name is what the program is called after; by default the trace's file
+	// without its extension.
 	Name string
+	// File is the name of the program's file; by default Name and the format's Ext.
+	File string
 	// Finding is the finding in a sentence; by default it is made from the
 	// trace's divergences.
 	Finding string
@@ -99,7 +101,11 @@ func (e *UnknownFormat) Error() string {
 	for _, f := range formats {
 		names = append(names, f.Name)
 	}
-	return fmt.Sprintf("there is no format %q; choose one of %s", e.Name, strings.Join(names, ", "))
+	did := ""
+	if near := reusecheck.Nearest(e.Name, names); near != "" {
+		did = fmt.Sprintf(", did you mean %q?", near)
+	}
+	return fmt.Sprintf("there is no format %q%s; choose one of %s", e.Name, did, strings.Join(names, ", "))
 }
 
 // Generate writes t as a program. Its errors are [*UnknownFormat],
@@ -110,18 +116,21 @@ func Generate(t *reusecheck.Trace, format string, info Info) ([]byte, error) {
 			if err := t.Validate(); err != nil {
 				return nil, err
 			}
-			return f.generate(t, info.withDefaults(t))
+			return f.generate(t, info.withDefaults(t, f.Ext))
 		}
 	}
 	return nil, &UnknownFormat{Name: format}
 }
 
-func (info Info) withDefaults(t *reusecheck.Trace) Info {
+func (info Info) withDefaults(t *reusecheck.Trace, ext string) Info {
 	if info.Name == "" {
 		info.Name = strings.TrimSuffix(filepath.Base(t.File), filepath.Ext(t.File))
 	}
 	if info.Name == "" || info.Name == "." || info.Name == "-" {
 		info.Name = "repro"
+	}
+	if info.File == "" {
+		info.File = info.Name + ext
 	}
 	if info.Kernels == "" {
 		info.Kernels = t.Kernels.String()
@@ -131,6 +140,9 @@ func (info Info) withDefaults(t *reusecheck.Trace) Info {
 	}
 	return info
 }
+
+// stem is the file's name without its extension: what the program is built to.
+func (info Info) stem() string { return strings.TrimSuffix(info.File, filepath.Ext(info.File)) }
 
 // sentence says in words what a trace shows.
 func sentence(t *reusecheck.Trace) string {

@@ -41,8 +41,8 @@ func generateSelftest(t *reusecheck.Trace, info Info) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("// SPDX-License-Identifier: GPL-2.0\n")
 	cHeader(&b, header{
-		build: fmt.Sprintf("add %s to TEST_GEN_PROGS in tools/testing/selftests/net/Makefile", info.Name),
-		run:   fmt.Sprintf("make -C tools/testing/selftests TARGETS=net run_tests, or ./%s", info.Name),
+		build: fmt.Sprintf("add %s to TEST_GEN_PROGS in tools/testing/selftests/net/Makefile", shellWord(info.stem())),
+		run:   fmt.Sprintf("make -C tools/testing/selftests TARGETS=net run_tests, or %s", shellWord("./"+info.stem())),
 		needs: needsOf(all),
 		expect: append(expectation(t),
 			"A case passes where the kernel answers as the oracle does, fails where it does not, and is skipped where it could not run."),

@@ -24,7 +24,7 @@ func generateSyz(t *reusecheck.Trace, info Info) ([]byte, error) {
 	}
 	var b strings.Builder
 	h := header{
-		run: fmt.Sprintf("syz-execprog -sandbox=namespace -repeat=1 %s.syz", info.Name),
+		run: "syz-execprog -sandbox=namespace -repeat=1 " + shellWord(info.File),
 		expect: append(expectation(t),
 			"The program itself expects nothing: it is for the kernel's own checks, and as a seed for fuzzing."),
 	}

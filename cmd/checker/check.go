@@ -13,6 +13,7 @@ import (
 
 type checkFlags struct {
 	budget
+	programFlags
 	kernel     string
 	systems    []string
 	properties []string
@@ -42,7 +43,7 @@ closing line says which --checks gives the same again.
   checker check --kernel 6.18+first-bind-fix --property sound
   checker check --system udp --property lookup
   checker check --without set,dev,uid --time 1m
-  checker check --kernel 6.1 --seed 7 --checks 1000000 --out findings`,
+  checker check --kernel 6.1 --seed 7 --checks 1000000 --out findings --repro c,selftest`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return check(cmd, std, &f) },
 	}
@@ -53,6 +54,7 @@ closing line says which --checks gives the same again.
 	cmd.Flags().BoolVar(&f.variants, "variants", false, "print the variants of a finding in full too (--json and --out always do)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a line")
 	cmd.Flags().StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
+	f.programFlags.addTo(cmd)
 	return cmd
 }
 
@@ -73,6 +75,9 @@ func check(cmd *cobra.Command, std streams, f *checkFlags) error {
 		return err
 	}
 	r := &reporter{std: std, json: f.json, dir: f.dir, brief: !f.variants}
+	if err := f.programFlags.into(r); err != nil {
+		return err
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}

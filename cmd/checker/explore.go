@@ -16,6 +16,7 @@ import (
 )
 
 type exploreFlags struct {
+	programFlags
 	kernel     string
 	world      string
 	without    []string
@@ -63,6 +64,7 @@ The world is made of words, each of which adds to it; --without takes away.
 	fs.StringVar(&f.checkpoint, "checkpoint", "", "save to this file now and then, and go on from it if it is there")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
 	fs.StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
+	f.programFlags.addTo(cmd)
 	complete(cmd, "without", worldWords)
 	return cmd
 }
@@ -101,6 +103,9 @@ func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
 		return fmt.Errorf("--workers is %d: give a number from 1 to 1024", f.workers)
 	}
 	r := &reporter{std: std, json: f.json, dir: f.dir}
+	if err := f.programFlags.into(r); err != nil {
+		return err
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}

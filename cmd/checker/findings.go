@@ -6,24 +6,26 @@ import (
 	"path/filepath"
 
 	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/repro"
 	"github.com/reusecheck/reusecheck/shrink"
 )
 
 // finding is what is told of a finding, one line of JSON or a paragraph.
 type finding struct {
-	Finding      int    `json:"finding"`
-	Title        string `json:"title"`
-	Kernel       string `json:"kernel"`
-	Property     string `json:"property"`
-	Kind         string `json:"kind"`
-	Causes       string `json:"causes,omitempty"`
-	Sentence     string `json:"sentence"`
-	CrossesUsers bool   `json:"crosses_users"`
-	Minimal      bool   `json:"minimal"`
-	History      int    `json:"history"`
-	Trace        string `json:"trace"`
-	Control      string `json:"control,omitempty"` // the trace that is answered otherwise
-	File         string `json:"file,omitempty"`
+	Finding      int      `json:"finding"`
+	Title        string   `json:"title"`
+	Kernel       string   `json:"kernel"`
+	Property     string   `json:"property"`
+	Kind         string   `json:"kind"`
+	Causes       string   `json:"causes,omitempty"`
+	Sentence     string   `json:"sentence"`
+	CrossesUsers bool     `json:"crosses_users"`
+	Minimal      bool     `json:"minimal"`
+	History      int      `json:"history"`
+	Trace        string   `json:"trace"`
+	Control      string   `json:"control,omitempty"` // the trace that is answered otherwise
+	File         string   `json:"file,omitempty"`
+	Programs     []string `json:"programs,omitempty"`
 }
 
 const securityNote = "crosses users: report to the kernel's security contact (security@kernel.org) before you publish it"
@@ -44,12 +46,13 @@ func found(n *shrink.Finding, kernel, source string) finding {
 
 // reporter streams findings as they are made.
 type reporter struct {
-	std   streams
-	json  bool
-	dir   string // where each is written too, "" for nowhere
-	meter *meter
-	names shrink.Names
-	n     int
+	std     streams
+	json    bool
+	dir     string         // where each is written too, "" for nowhere
+	formats []repro.Format // of the programs beside it
+	meter   *meter
+	names   shrink.Names
+	n       int
 	// brief names a finding whose title was told before in a line: it is the
 	// same by another rule or another step.
 	brief bool
@@ -77,6 +80,9 @@ func (r *reporter) add(f finding) error {
 	if r.dir != "" {
 		f.File = filepath.Join(r.dir, r.names.Of(f.Title)+".trace")
 		if err := writeFile(f.File, []byte(f.Trace)); err != nil {
+			return err
+		}
+		if err := r.programs(&f); err != nil {
 			return err
 		}
 	}

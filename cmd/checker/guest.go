@@ -109,10 +109,13 @@ func (f *liveFlags) inGuest(cmd *cobra.Command, std streams) error {
 		return err
 	}
 	r := &reporter{std: std, json: f.json, dir: f.dir}
+	if err := f.programFlags.into(r); err != nil {
+		return err
+	}
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	args := append([]string{"live", "--json"}, given(cmd, "image", "modules", "boot-timeout", "json", "out")...)
+	args := append([]string{"live", "--json"}, given(cmd, "image", "modules", "boot-timeout", "json", "out", "repro")...)
 	code, err := f.boot(cmd.Context(), std, args, nil, func(object []byte) error {
 		var v struct {
 			finding

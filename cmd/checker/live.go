@@ -18,6 +18,7 @@ import (
 
 type liveFlags struct {
 	budget
+	programFlags
 	guestFlags
 	system     string
 	kernel     string
@@ -83,6 +84,7 @@ It needs root, or a user namespace, in which several users cannot be tested.
 	fs.BoolVar(&f.features, "features", false, "only say what can be tested here, and why not")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
 	fs.StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
+	f.programFlags.addTo(cmd)
 	cmd.MarkFlagsMutuallyExclusive("self", "observe")
 	cmd.MarkFlagsMutuallyExclusive("self", "property")
 	return cmd
@@ -93,6 +95,10 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 		return printFeatures(std)
 	}
 	if err := f.budget.verify(cmd); err != nil {
+		return err
+	}
+	r := &reporter{std: std, json: f.json, dir: f.dir}
+	if err := f.programFlags.into(r); err != nil {
 		return err
 	}
 	running, err := live.RunningKernel()
@@ -121,7 +127,6 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	if err != nil {
 		return err
 	}
-	r := &reporter{std: std, json: f.json, dir: f.dir}
 	if err := r.prepare(); err != nil {
 		return err
 	}

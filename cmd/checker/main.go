@@ -74,6 +74,7 @@ func run(ctx context.Context, args []string, std streams) int {
 func exitCode(ctx context.Context, err error) int {
 	lacks, unwritable := (*reusecheck.Unsupported)(nil), (*outputError)(nil)
 	unavailable, guest := (*live.Unavailable)(nil), (*guestError)(nil)
+	wordless := (*inexpressibleError)(nil)
 	switch {
 	case errors.Is(err, errFindings):
 		return exitFindings
@@ -83,7 +84,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case err == nil:
 		return exitNothing
-	case errors.As(err, &lacks), errors.As(err, &unwritable), errors.As(err, &unavailable):
+	case errors.As(err, &lacks), errors.As(err, &unwritable), errors.As(err, &unavailable), errors.As(err, &wordless):
 		return exitImpossible
 	}
 	return exitUsage
@@ -123,5 +124,6 @@ for histories in which it does not, shrinks them and says why.
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newCheck(std), newExplore(std), newProve(std), newReplay(std), newExplain(std), newShrink(std), newLive(std), newKernels(std), newBench(std))
+	root.AddCommand(newRepro(std))
 	return root
 }
