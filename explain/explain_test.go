@@ -162,7 +162,7 @@ func TestARemedyKeepsTheEarlierAnswers(t *testing.T) {
 func TestWhenNothingSmallHelpsItIsSaid(t *testing.T) {
 	s := tell(t, rc.MustParse("socket a tcp4\nlisten a\nlisten a\nconnect a 127.0.0.1:9\n"), model.MustParse("6.18"))
 	var b strings.Builder
-	if err := s.Write(&b, true); err != nil {
+	if err := s.Write(&b, explain.Notable); err != nil {
 		t.Fatal(err)
 	}
 	if st := s.Steps[3]; len(st.Remedies) > 0 || st.Tried == 0 || !strings.Contains(b.String(), "Nothing small helps") {
@@ -244,7 +244,7 @@ func FuzzTell(f *testing.F) {
 			return
 		}
 		var b strings.Builder
-		if err := s.Write(&b, false); err != nil {
+		if err := s.Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := rc.Parse("stated", []byte(s.Stated().String())); err != nil {

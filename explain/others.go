@@ -47,7 +47,7 @@ func (w *teller) connect() {
 	w.out.Why = rule(got.Reason, b, name, o, oName)
 	if got.Reason == rc.RefuseExplicit {
 		w.out.Why = "a port in use is open to connect only while its cache says that all its owners came by connect, and here it says otherwise: " +
-			"somebody bound the port by name"
+			"somebody bound the port by number"
 		w.out.Why += w.binderOf(b)
 	}
 	w.say("It is refused: %s.", w.out.Why)
@@ -175,7 +175,7 @@ func (w *teller) send() {
 	}
 	switch {
 	case got.Kind == rc.Nobody:
-		w.say("Nobody gets it: %s.", got.Reason)
+		w.say("Nobody gets it: the kernel finds no socket that fits.")
 		return
 	case got.Kind != rc.Received:
 		w.out.Why = rule(got.Reason, nil, "", nil, "")
@@ -189,14 +189,11 @@ func (w *teller) send() {
 	case got.Reason == rc.TakeGroup:
 		w.say("%s gets it: its reuseport group fits best, and a hash of the addresses and ports picks one of %s.", who, listed(w.names(got.Lookup.Could), most))
 	case w.o.Verdict.Agrees && second != 0:
-		w.say("%s gets it: %s were scored, and of those that it fits %s.", who, plural(got.Visited, "socket"), over(best.Beats(second)))
+		w.say("%s gets it: the kernel scored %s, and of all that it fits %s is the best: %s.", who, plural(got.Visited, "socket"), who, best.Beats(second))
 	default:
-		w.say("%s gets it: of %s scored, %s.", who, plural(got.Visited, "socket"), got.Reason)
+		w.say("%s gets it: the kernel scored %s, and %s.", who, plural(got.Visited, "socket"), got.Reason)
 	}
 }
-
-// over says why the best receiver is better than the next.
-func over(r rc.Reason) string { return "this one is the best: " + r.String() }
 
 // judge says what the oracle makes of the step.
 func (w *teller) judge(found []spec.Violation) {
@@ -236,7 +233,9 @@ func (w *teller) oracle() string {
 func (w *teller) diverges(found []spec.Violation) {
 	w.say("This is wrong. %s says %s.", w.oracle(), w.out.Oracle)
 	for _, x := range found {
-		w.say("%s", spec.Sentence(w.o, x))
+		if x.Property != spec.Precise.Name {
+			w.say("%s", spec.Sentence(w.o, x))
+		}
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 )
 
 // Remedy is a change of a trace with which a refused step succeeds. It was
-// replayed: every earlier step keeps its answer, nothing that succeeded later fails
-// (further tries of the refused step aside), and the oracle agrees with the grant.
+// replayed: every earlier step keeps its answer, nothing that succeeded later fails,
+// and the oracle agrees with the grant. Other tries of the refused step are left
+// out where they would be in the way: with the change they would be the ones to succeed.
 type Remedy struct {
 	Text  string   `json:"text"`
 	Lines []string `json:"lines,omitempty"` // the steps that are new or changed
@@ -63,6 +64,7 @@ func (s *Story) remedy(ctx context.Context, sys *spec.System, kernel *model.Prof
 		step := &s.Steps[w.step]
 		best := map[kind]int{} // size of the smallest of each kind
 		count := map[kind]int{}
+		retried := slices.ContainsFunc(s.Steps[:w.step], func(o Step) bool { return s.otherTry(o.Number-1, w.step) })
 		for _, c := range candidates(s.Trace, w) {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -74,7 +76,10 @@ func (s *Story) remedy(ctx context.Context, sys *spec.System, kernel *model.Prof
 				break
 			}
 			step.Tried++
-			t, ok := s.helps(sys, kernel, w.step, c)
+			t, ok := s.helps(sys, kernel, w.step, c, false)
+			if !ok && retried {
+				t, ok = s.helps(sys, kernel, w.step, c, true)
+			}
 			if !ok {
 				continue
 			}
@@ -93,17 +98,24 @@ func mostOf(k kind) int {
 	return 1
 }
 
-// helps replays a candidate and holds it to what a [Remedy] promises.
-func (s *Story) helps(sys *spec.System, kernel *model.Profile, target int, c candidate) (*rc.Trace, bool) {
+// otherTry reports whether a step is another try of the refused one: a later one, or
+// one before that was refused too.
+func (s *Story) otherTry(i, target int) bool {
+	a, b := &s.Trace.Steps[i].Op, &s.Trace.Steps[target].Op
+	return i != target && a.Verb == b.Verb && a.Sock == b.Sock && (i > target || s.Steps[i].Refused)
+}
+
+// helps replays a candidate and holds it to what a [Remedy] promises, with or
+// without the tries before.
+func (s *Story) helps(sys *spec.System, kernel *model.Profile, target int, c candidate, once bool) (*rc.Trace, bool) {
 	t := &rc.Trace{Title: s.Trace.Title, Config: s.Trace.Config, Names: s.Trace.Names, File: s.Trace.File}
 	if c.ports.Size() > 0 {
 		t.Config.Ports = c.ports
 	}
-	op := &s.Trace.Steps[target].Op
-	for _, x := range c.steps {
-		if x.was > target && x.op.Verb == op.Verb && x.op.Sock == op.Sock {
-			continue // another try
-		}
+	steps := slices.DeleteFunc(slices.Clone(c.steps), func(x placed) bool {
+		return x.was >= 0 && (once || x.was > target) && s.otherTry(x.was, target)
+	})
+	for _, x := range steps {
 		t.Steps = append(t.Steps, rc.Step{Op: x.op})
 	}
 	if t.Validate() != nil {
@@ -117,42 +129,35 @@ func (s *Story) helps(sys *spec.System, kernel *model.Profile, target int, c can
 	if m.Reset(t.Config) != nil {
 		return nil, false
 	}
-	i := -1
-	for _, x := range c.steps {
-		if x.was > target && x.op.Verb == op.Verb && x.op.Sock == op.Sock {
-			continue
-		}
-		i++
+	for i, x := range steps {
 		var before rc.Answer
 		agreed := true
 		if x.was >= 0 && x.was != target {
 			before, agreed = s.Steps[x.was].answer, !s.Steps[x.was].Diverges
 		}
 		o, _, err := m.StepAs(x.op, before)
-		if err != nil || agreed && !o.Verdict.Agrees {
+		if err != nil || agreed && !o.Verdict.Agrees || !x.keeps(target, before, o) {
 			return nil, false
 		}
-		got := o.Got.Answer
-		t.Steps[i].Want = got
+		t.Steps[i].Want = o.Got.Answer
 		if !o.Verdict.Agrees {
 			t.Steps[i].Oracle = o.Verdict.Want
 		}
-		switch {
-		case x.was == target:
-			if got.Kind != rc.OK || o.Verdict.Open != "" {
-				return nil, false
-			}
-		case x.was < 0:
-			if got.Kind != rc.OK {
-				return nil, false
-			}
-		case x.was < target:
-			if got != before {
-				return nil, false
-			}
-		case before.Kind == rc.OK && got.Kind != rc.OK:
-			return nil, false
-		}
 	}
 	return t, true
+}
+
+// keeps reports whether a step of a changed trace is answered as it has to be, given
+// its answer before the change.
+func (x *placed) keeps(target int, before rc.Answer, o *spec.Observation) bool {
+	switch got := o.Got.Answer; {
+	case x.was == target:
+		return got.Kind == rc.OK && o.Verdict.Open == ""
+	case x.was < 0:
+		return got.Kind == rc.OK
+	case x.was < target:
+		return got == before
+	default:
+		return before.Kind != rc.OK || got.Kind == rc.OK
+	}
 }

@@ -270,9 +270,9 @@ func (w *teller) look(owners []*rc.Socket, b *rc.Socket, name string) {
 	cache := cacheText(got.Before)
 	switch {
 	case got.Path == rc.PathFast:
-		w.say("The port's cache answers in their place, and %s: %s.", w.skippedAll(), w.hit(name))
+		w.say("The port's cache answers, and %s: %s.", w.skippedAll(), w.hit(name))
 	case len(looked) == 0:
-		w.say("The cache (%s) does not let %s in, but none of them is in a bucket that %s can meet, so none is looked at.", cache, name, name)
+		w.say("The cache (%s) does not let %s in, but the kernel sees nobody in a bucket that %s could meet, so nobody is looked at.", cache, name, name)
 	default:
 		s := fmt.Sprintf("The cache (%s) does not let %s in, so the kernel looks at the owners: at %s", cache, name, listed(w.out.Looked, most))
 		switch n := len(w.out.Skipped); {
@@ -302,7 +302,7 @@ func (w *teller) hit(name string) string {
 	case rc.AdmitAny:
 		return fmt.Sprintf("fastreuseport is ANY, so every owner has reuseport and user %d, as %s has", c.UID, name)
 	case rc.AdmitStrict:
-		return fmt.Sprintf("fastreuseport is STRICT, so a reuseport socket of user %d on %s was let in before after a full look, and %s is taken for one like it",
+		return fmt.Sprintf("fastreuseport is STRICT, so a reuseport socket of user %d on %s was let in before, and %s is taken for one like it",
 			c.UID, c.Addr, name)
 	}
 	return w.o.Got.Reason.String()

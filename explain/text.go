@@ -10,21 +10,24 @@ import (
 const width = 96
 
 // Write prints the story for a person: what became of it first, then a paragraph a
-// step. With brief, only the steps that were refused or went wrong.
-func (s *Story) Write(out io.Writer, brief bool) error {
+// step. Only the steps that keep holds of are told, nil for all.
+func (s *Story) Write(out io.Writer, keep func(*Step) bool) error {
 	var b strings.Builder
 	s.heading(&b)
 	last := s.LastRefused()
 	for i := range s.Steps {
-		if st := &s.Steps[i]; !brief || st.Refused || st.Diverges {
+		if st := &s.Steps[i]; keep == nil || keep(st) {
 			b.WriteByte('\n')
-			st.write(&b, i == last)
+			st.write(&b, i == last, keep == nil)
 		}
 	}
 	s.elsewhere(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
+
+// Notable reports whether a step was refused or answered wrong.
+func Notable(st *Step) bool { return st.Refused || st.Diverges }
 
 // heading is the last refused step with its remedies, or that there is none.
 func (s *Story) heading(b *strings.Builder) {
@@ -70,7 +73,7 @@ func (st *Step) at() string {
 	return fmt.Sprintf("step %d", st.Number)
 }
 
-func (st *Step) write(b *strings.Builder, told bool) {
+func (st *Step) write(b *strings.Builder, told, whole bool) {
 	mark := ""
 	if st.Diverges {
 		mark = " oracle " + st.Oracle
@@ -79,6 +82,7 @@ func (st *Step) write(b *strings.Builder, told bool) {
 	wrap(b, "   ", strings.Join(st.Text, " "))
 	switch {
 	case !st.Refused:
+	case told && !whole:
 	case told:
 		b.WriteString("   What helps is said at the top.\n")
 	default:

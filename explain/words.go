@@ -130,7 +130,7 @@ func rule(r rc.Reason, b *rc.Socket, bName string, o *rc.Socket, oName string) s
 	case rc.RefuseTuple:
 		return oName + " has the same connection already: same addresses and ports at both ends"
 	case rc.RefuseExplicit:
-		return oName + " bound the port by name, and connect shares no such port"
+		return oName + " bound the port by number, and connect shares no such port"
 	case rc.RefuseExhausted:
 		return "no port of the range is free"
 	case rc.RefuseNotLocal:

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ type explainFlags struct {
 	kernel  string
 	sockets string
 	brief   bool
+	steps   []int
 	json    bool
 }
 
@@ -55,6 +57,8 @@ what is not modelled.`,
 	addKernel(cmd, &f.kernel)
 	cmd.Flags().StringVar(&f.sockets, "sockets", "", "sockets to make in this order, instead of a trace")
 	cmd.Flags().BoolVarP(&f.brief, "brief", "b", false, "tell only the steps that are refused or answered wrong")
+	cmd.Flags().IntSliceVar(&f.steps, "step", nil, "tell only these steps, by number, joined by commas")
+	cmd.MarkFlagsMutuallyExclusive("brief", "step")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a step")
 	return cmd
 }
@@ -68,13 +72,18 @@ func (f *explainFlags) run(cmd *cobra.Command, std streams, args []string) error
 	if err != nil {
 		return err
 	}
+	for _, n := range f.steps {
+		if n < 1 || n > len(t.Steps) {
+			return fmt.Errorf("--step is %d: %s has steps 1 to %d", n, t.File, len(t.Steps))
+		}
+	}
 	s, err := explain.Tell(cmd.Context(), t, k)
 	if err != nil {
 		return err
 	}
 	if f.json {
 		for i := range s.Steps {
-			if st := &s.Steps[i]; !f.brief || st.Refused || st.Diverges {
+			if st := &s.Steps[i]; f.tells(st) {
 				if err := writeJSON(std.out, st); err != nil {
 					return err
 				}
@@ -85,14 +94,23 @@ func (f *explainFlags) run(cmd *cobra.Command, std streams, args []string) error
 	for _, n := range notes {
 		fmt.Fprintln(std.out, n)
 	}
-	if err := s.Write(std.out, f.brief); err != nil {
+	keep := f.tells
+	if !f.brief && len(f.steps) == 0 {
+		keep = nil
+	}
+	if err := s.Write(std.out, keep); err != nil {
 		return &outputError{err}
 	}
-	if f.sockets != "" && !f.brief {
+	if f.sockets != "" && keep == nil {
 		fmt.Fprintf(std.out, "\nAs a trace, for checker replay:\n\n")
 		indent(std.out, s.Stated().String())
 	}
 	return nil
+}
+
+// tells reports whether a step is to be told of.
+func (f *explainFlags) tells(st *explain.Step) bool {
+	return (!f.brief || explain.Notable(st)) && (len(f.steps) == 0 || slices.Contains(f.steps, st.Number))
 }
 
 // trace is what is explained, with notes on what stands for what.
