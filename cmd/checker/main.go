@@ -123,7 +123,7 @@ for histories in which it does not, shrinks them and says why.
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newCheck(std), newExplore(std), newProve(std), newReplay(std), newExplain(std), newShrink(std), newLive(std), newKernels(std), newBench(std))
+	root.AddCommand(newCheck(std), newExplore(std), newProve(std), newReplay(std), newExplain(std), newShrink(std), newLive(std), newMatrix(std), newKernels(std), newBench(std))
 	root.AddCommand(newRepro(std))
 	return root
 }
