@@ -112,7 +112,7 @@ func (v *view) class(at int, c *Cell) string {
 			s += " scan"
 		}
 	}
-	if anyDiverges(c) || c.Disagree != "" {
+	if v.diverges(c) || c.Disagree != "" {
 		s += " marked"
 	}
 	return s

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/reusecheck/reusecheck"
@@ -182,27 +183,26 @@ func (m *Matrix) Differences() []*Cell {
 	return m.where(func(c *Cell) bool { return c.Differ != "" })
 }
 
-// Divergences are the cells in which a kernel's answer is not the oracle's.
-func (m *Matrix) Divergences() []*Cell {
-	return m.where(func(c *Cell) bool {
-		for i := range c.Outcomes {
-			if c.Outcomes[i].Diverges() {
-				return true
-			}
-		}
-		return false
-	})
+// Divergences are the cells in which a kernel's answer is not the oracle's. A
+// running kernel's model is not asked: it is there to be compared with.
+func (m *Matrix) Divergences() []*Cell { return m.where(m.diverges) }
+
+func (m *Matrix) diverges(c *Cell) bool {
+	return slices.ContainsFunc(m.judged(c), func(o Outcome) bool { return o.Diverges() })
+}
+
+// judged are the outcomes that the oracle judges.
+func (m *Matrix) judged(c *Cell) []Outcome {
+	if m.Running {
+		return c.Outcomes[:1]
+	}
+	return c.Outcomes
 }
 
 // Skipped are the cells that could not be tested.
 func (m *Matrix) Skipped() []*Cell {
 	return m.where(func(c *Cell) bool {
-		for i := range c.Outcomes {
-			if c.Outcomes[i].Skipped != "" {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.Outcomes, func(o Outcome) bool { return o.Skipped != "" })
 	})
 }
 

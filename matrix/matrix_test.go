@@ -335,3 +335,33 @@ func TestAMatrixComesThroughJSONWholeAndInParts(t *testing.T) {
 		}
 	}
 }
+
+func TestADivergenceOfARunningKernelIsToldOnceAndNotItsModels(t *testing.T) {
+	kinds, err := Parse("tcp6 ::ffff:0.0.0.0; tcp6 ::ffff:127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kernel, model string
+		want          []string
+	}{
+		{"6.1", "6.1", []string{"diverges on 6.1: "}},
+		{"6.1", "6.18", []string{"not as its model: ", "diverges on 6.1: "}},
+		{"6.18", "6.1", []string{"not as its model: "}},
+	} {
+		m, err := Fill(context.Background(), kinds, []Kernel{modelled(t, reusecheck.TCP, c.kernel), modelled(t, reusecheck.TCP, c.model)}, true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := m.view().told()
+		if len(told) != len(c.want) {
+			t.Errorf("%s held to %s: %d are told, want %d", c.kernel, c.model, len(told), len(c.want))
+			continue
+		}
+		for i, x := range told {
+			if !strings.HasPrefix(x.why, c.want[i]) || !strings.HasPrefix(x.trace, "kernels  "+c.kernel+"\n") {
+				t.Errorf("%s held to %s: %s\n%s", c.kernel, c.model, x.why, x.trace)
+			}
+		}
+	}
+}

@@ -20,13 +20,13 @@ func (m *Matrix) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-2s %s\n", s.Code, strings.ReplaceAll(fold(s.Words, textWidth-5), "\n", "\n     "))
 	}
 	fmt.Fprintf(&b, "%s\n", v.tally())
-	cells, why := v.told()
-	for i, c := range cells {
-		fmt.Fprintf(&b, "\n%s\n", fold(fmt.Sprintf("row %d, column %d: %s", c.First+1, c.Second+1, why[i]), textWidth))
-		indent(&b, "   ", c.trace())
+	told := v.told()
+	for _, t := range told {
+		fmt.Fprintf(&b, "\n%s\n", fold(fmt.Sprintf("row %d, column %d: %s", t.cell.First+1, t.cell.Second+1, t.why), textWidth))
+		indent(&b, "   ", t.trace)
 	}
 	if m.Command != "" {
-		if len(cells) > 0 {
+		if len(told) > 0 {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "again: %s\n", m.Command)
@@ -122,10 +122,9 @@ func (m *Matrix) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "- %s: %s\n", markdownCode(s.Code), s.Words)
 	}
 	fmt.Fprintf(&b, "\n%s.\n", v.tally())
-	cells, why := v.told()
-	for i, c := range cells {
-		fmt.Fprintf(&b, "\nRow %d, column %d: %s.\n\n", c.First+1, c.Second+1, why[i])
-		indent(&b, "    ", c.trace())
+	for _, t := range v.told() {
+		fmt.Fprintf(&b, "\nRow %d, column %d: %s.\n\n", t.cell.First+1, t.cell.Second+1, t.why)
+		indent(&b, "    ", t.trace)
 	}
 	if m.Command != "" {
 		fmt.Fprintf(&b, "\n    %s\n", m.Command)

@@ -44,21 +44,12 @@ func (m *Matrix) view() *view {
 			v.patterns[at].n++
 			code = v.patterns[at].letter
 		}
-		if anyDiverges(c) {
+		if m.diverges(c) {
 			code += markDiverges
 		}
 		v.codes = append(v.codes, code)
 	}
 	return v
-}
-
-func anyDiverges(c *Cell) bool {
-	for i := range c.Outcomes {
-		if c.Outcomes[i].Diverges() {
-			return true
-		}
-	}
-	return false
 }
 
 // sign is a code and what it means.
@@ -144,28 +135,25 @@ func (v *view) tally() string {
 	return s
 }
 
-// told are the cells that a reader should not have to look for, and why: those
-// that are not as a model, then those that diverge.
-func (v *view) told() (cells []*Cell, why []string) {
+// told is a cell that a reader should not have to look for, why, and its trace.
+type told struct {
+	cell  *Cell
+	why   string
+	trace string
+}
+
+// told are first the cells that are not as a model, then those that diverge.
+func (v *view) told() []told {
+	var ts []told
 	for _, c := range v.Disagreements() {
-		cells, why = append(cells, c), append(why, "not as its model: "+c.Disagree)
+		ts = append(ts, told{c, "not as its model: " + c.Disagree, c.Outcomes[0].Trace})
 	}
 	for _, c := range v.Divergences() {
-		for i := range c.Outcomes {
-			if o := &c.Outcomes[i]; o.Diverges() {
-				cells, why = append(cells, c), append(why, "diverges on "+v.Kernels[i]+": "+o.Summary())
+		for i, o := range v.judged(c) {
+			if o.Diverges() {
+				ts = append(ts, told{c, "diverges on " + v.Kernels[i] + ": " + o.Summary(), o.Trace})
 			}
 		}
 	}
-	return cells, why
-}
-
-// trace is the trace that shows why a cell is told of.
-func (c *Cell) trace() string {
-	for i := range c.Outcomes {
-		if c.Outcomes[i].Diverges() {
-			return c.Outcomes[i].Trace
-		}
-	}
-	return c.Outcomes[0].Trace
+	return ts
 }
