@@ -220,8 +220,9 @@ func (d *draft) hoist() {
 		first = make([]int, n)
 	}
 	d.firstUses(first)
+	exited := false // a namespace that comes after an exit may be what matters
 	unused := func(op *rc.Op) bool {
-		return (op.Verb == rc.VSocket || op.Verb == rc.VNetns) && first[op.Sock] == 0
+		return (op.Verb == rc.VSocket || op.Verb == rc.VNetns && !exited) && first[op.Sock] == 0
 	}
 	own := func(op *rc.Op) bool { return op.Verb == rc.VSocket && !op.HasNet }
 	spaces := false
@@ -230,6 +231,7 @@ func (d *draft) hoist() {
 	for i := range d.ops {
 		if op := d.ops[i]; !unused(&op) {
 			spaces = spaces || op.Verb == rc.VNetns
+			exited = exited || op.Verb == rc.VExit
 			// Insertion keeps the rest in place, and is quick on what is
 			// nearly sorted: the usual case is a move away from canonical.
 			kept = append(kept, op)

@@ -145,3 +145,13 @@ func TestNamespacesHaveTheirKnownMinima(t *testing.T) {
 		})
 	}
 }
+
+func TestANamespaceThatIsMadeLastIsKept(t *testing.T) {
+	start := "system timewait\nnetns p\nsocket x tcp4\nnetns q\nsocket y tcp4 netns=q\nbind y 127.0.0.1:40001\nexit p\nnetns r\n"
+	reborn := func(t *rc.Trace) bool { return inOrder(rc.VBind, rc.VExit, rc.VNetns)(t) }
+	got, _ := shrink.Run(parse(t, start), valid(t, reborn), shrink.Options{})
+	want := "socket a tcp4\nnetns b\nbind a 127.0.0.1:40000\nexit b\nnetns c"
+	if d := cmp.Diff(want, steps(got)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

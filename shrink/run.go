@@ -85,7 +85,7 @@ func Run(t *rc.Trace, fails func(*rc.Trace) bool, opts Options) (*rc.Trace, Repo
 		return t.Clone(), r.finish(false)
 	}
 	r.coarse()
-	for r.fine() || r.pairs() || r.small() {
+	for r.fine() || r.canonical() || r.pairs() || r.small() {
 	}
 	return r.best.trace(r.origin), r.finish(true)
 }
@@ -151,6 +151,21 @@ func (r *run) start(d draft) bool {
 		r.best = c
 	}
 	return true
+}
+
+// canonical tries the canonical form again of a trace that needed its lines where
+// they were: what that hung on may be gone by now.
+func (r *run) canonical() bool {
+	if r.hoist || r.over() {
+		return false
+	}
+	r.enter("start")
+	c := r.best.clone()
+	c.tidy(true)
+	if r.hoist = compare(&c, &r.best) == 0 || r.ask(&c); r.hoist {
+		r.best = c
+	}
+	return r.hoist
 }
 
 // ask puts a tidied candidate to the predicate, unless it has been or the run
