@@ -21,6 +21,7 @@ type saved struct {
 	Wrong   int64
 	Level   [shardCount]uint32
 	Kinds   []uint64
+	Cached  []uint64 // the kinds of ports
 	Words   [shardCount][]uint64
 	Parents [shardCount][]ref
 	Classes []class
@@ -33,7 +34,7 @@ type savedStep struct {
 	At    Candidate
 }
 
-const savedFormat = 1
+const savedFormat = 2
 
 // identity is what must be the same for a checkpoint to be taken up.
 func (r *run) identity() string {
@@ -70,6 +71,9 @@ func (r *run) load(s *saved) {
 	for _, w := range s.Kinds {
 		r.ws[0].step.kinds.of(w)
 	}
+	for _, w := range s.Cached {
+		r.ws[0].step.ports.of(w)
+	}
 	for i := range r.store.shards {
 		sh := &r.store.shards[i]
 		for k, p := range s.Parents[i] {
@@ -102,6 +106,9 @@ func (r *run) save(force bool) error {
 	s := saved{Format: savedFormat, Of: r.identity(), Seconds: r.seconds(), Stats: r.stats, Done: r.done.Load(), Wrong: r.violations, Level: r.level[1]}
 	for _, k := range r.e.registry.kinds {
 		s.Kinds = append(s.Kinds, k.word)
+	}
+	for _, k := range r.e.ports.kinds {
+		s.Cached = append(s.Cached, k.word)
 	}
 	for i := range r.store.shards {
 		sh := &r.store.shards[i]

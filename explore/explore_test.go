@@ -48,7 +48,7 @@ func visit(r *run, f func(st *model.State)) {
 	var st model.State
 	for i := range r.store.shards {
 		for at := range r.store.shards[i].n {
-			r.layout.read(r.ws[0].step.kinds, r.store.shards[i].read(at, r.store.width), &st)
+			r.layout.read(r.ws[0].step, r.store.shards[i].read(at, r.store.width), &st)
 			f(&st)
 		}
 	}
@@ -291,7 +291,7 @@ func TestEveryHistoryShowsWhatTheExplorerSawInIt(t *testing.T) {
 
 func TestAStoreThatIsFullSaysWhatWasNotCovered(t *testing.T) {
 	s := search(t, "6.18", "v4 uid=2", 3)
-	s.Memory = 300 << 10
+	s.Memory = 200 << 10
 	o, err := s.Run(context.Background(), func(*History) error { return nil })
 	if err != nil {
 		t.Fatal(err)

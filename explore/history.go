@@ -95,7 +95,7 @@ func (t *teller) history(c *Candidate) (*History, error) {
 // follow takes the step that leads to a stored state.
 func (t *teller) follow(to ref) error {
 	var want, got model.State
-	t.r.layout.read(t.step.kinds, t.r.store.words(to), &want)
+	t.r.layout.read(t.step, t.r.store.words(to), &want)
 	found := false
 	var next model.State
 	var create, op rc.Op

@@ -8,15 +8,22 @@ import (
 	"github.com/reusecheck/reusecheck/model"
 )
 
-// kind is what all sockets with one packed word have in common.
+// kind is what all sockets with one packed word have in common, or all ports.
 type kind struct {
 	id   int
 	word uint64
+	// renamed are the words that the symmetries make of it.
+	renamed []uint64
+
+	// Of sockets only:
 	sock rc.Socket // without its ID
 	seen rc.Socket // as the oracle sees it
 	acts []action
-	// renamed are the words that the symmetries make of it.
-	renamed []uint64
+	// plain says that the oracle sees the socket that the stack has, so that
+	// tables may answer; rows are those of acts then, negative for none.
+	plain bool
+	rows  []int
+	fresh []against // how it stands to the requests of fresh sockets
 }
 
 // maxKinds is how many kinds a stored state can tell apart.
@@ -27,18 +34,21 @@ type registry struct {
 	mu    sync.Mutex
 	ids   map[uint64]*kind
 	kinds []*kind
+	rows  []*row // those of fresh sockets first, nil where there is none
 }
 
 func newRegistry() *registry { return &registry{ids: map[uint64]*kind{}} }
 
-// kinds is one worker's view of the registry: a table without locks in front.
+// kinds is one worker's view of a registry: a table without locks in front.
 type kinds struct {
-	e     *engine
-	table []kindSlot // open addressing, a power of two
-	used  int
-	byID  []*kind
-	tcp   *model.TCP
-	codec *model.Codec
+	e        *engine
+	registry *registry
+	table    []kindSlot // open addressing, a power of two
+	used     int
+	byID     []*kind
+	rows     []*row
+	tcp      *model.TCP
+	codec    *model.Codec
 }
 
 type kindSlot struct {
@@ -46,8 +56,8 @@ type kindSlot struct {
 	kind *kind
 }
 
-func newKinds(e *engine, c *model.Codec) *kinds {
-	return &kinds{e: e, codec: c, table: make([]kindSlot, 256), tcp: e.kernel.New()}
+func newKinds(e *engine, c *model.Codec, r *registry) *kinds {
+	return &kinds{e: e, registry: r, codec: c, table: make([]kindSlot, 256), tcp: e.kernel.New()}
 }
 
 func mix(w uint64) uint64 {
@@ -70,7 +80,7 @@ func (ks *kinds) of(w uint64) *kind {
 
 // meet takes over a kind from the registry, which makes it if it is new.
 func (ks *kinds) meet(w uint64) *kind {
-	r := ks.e.registry
+	r := ks.registry
 	r.mu.Lock()
 	k := r.ids[w]
 	if k == nil {
@@ -79,7 +89,7 @@ func (ks *kinds) meet(w uint64) *kind {
 		r.ids[w] = k
 		r.kinds = append(r.kinds, k)
 	}
-	ks.byID = append(ks.byID[:0], r.kinds...)
+	ks.refresh()
 	r.mu.Unlock()
 	if ks.used++; ks.used*2 > len(ks.table) {
 		old := ks.table
@@ -94,6 +104,11 @@ func (ks *kinds) meet(w uint64) *kind {
 	return k
 }
 
+func (ks *kinds) refresh() {
+	ks.byID = append(ks.byID[:0], ks.registry.kinds...)
+	ks.rows = append(ks.rows[:0], ks.registry.rows...)
+}
+
 func (ks *kinds) put(s kindSlot) {
 	mask := uint64(len(ks.table) - 1)
 	i := mix(s.word) & mask
@@ -106,16 +121,34 @@ func (ks *kinds) put(s kindSlot) {
 // number is the kind with an ID, from 1.
 func (ks *kinds) number(id int) *kind {
 	if id > len(ks.byID) {
-		r := ks.e.registry
-		r.mu.Lock()
-		ks.byID = append(ks.byID[:0], r.kinds...)
-		r.mu.Unlock()
+		ks.registry.mu.Lock()
+		ks.refresh()
+		ks.registry.mu.Unlock()
 	}
 	return ks.byID[id-1]
 }
 
+// rowsNow are the rows, of which there are at least n.
+func (ks *kinds) rowsNow(n int) []*row {
+	if n > len(ks.rows) {
+		ks.registry.mu.Lock()
+		ks.refresh()
+		ks.registry.mu.Unlock()
+	}
+	return ks.rows
+}
+
 func (ks *kinds) make(w uint64) *kind {
 	k := &kind{word: w}
+	if ks.registry == ks.e.ports {
+		for _, g := range ks.e.group {
+			k.renamed = append(k.renamed, renamePort(g, w))
+		}
+		return k
+	}
+	for _, g := range ks.e.group {
+		k.renamed = append(k.renamed, renameSock(g, w))
+	}
 	st := model.State{}
 	st.Socks[0] = w
 	if err := ks.codec.Load(ks.tcp, ks.e.kernel, &st); err != nil {
@@ -127,8 +160,42 @@ func (ks *kinds) make(w uint64) *kind {
 	})
 	k.seen = ks.e.seen(w, k.sock, ks.codec.Addr)
 	k.acts = ks.e.menu.of(&k.sock)
-	for _, g := range ks.e.group {
-		k.renamed = append(k.renamed, renameSock(g, w))
+	if ks.e.pairwise(ks.codec) && w&(vagueBit|driftBit) == 0 {
+		ks.tabulate(k)
 	}
 	return k
+}
+
+// begin makes the rows of fresh sockets.
+func (ks *kinds) begin() {
+	r := ks.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows == nil {
+		for i := range ks.e.menu.fresh {
+			r.rows = append(r.rows, ks.e.rowOf(&ks.e.menu.fresh[i], nil))
+		}
+	}
+	ks.refresh()
+}
+
+// tabulate gives a kind its rows, and finds out how it stands to fresh sockets.
+func (ks *kinds) tabulate(k *kind) {
+	r := ks.registry
+	k.plain = true
+	for i := range k.acts {
+		n := -1
+		if row := ks.e.rowOf(&k.acts[i], k); row != nil {
+			n = len(r.rows)
+			r.rows = append(r.rows, row)
+		}
+		k.rows = append(k.rows, n)
+	}
+	for _, row := range r.rows[:len(ks.e.menu.fresh)] {
+		a := isKnown
+		if row != nil {
+			a = ks.ask(row, k)
+		}
+		k.fresh = append(k.fresh, a)
+	}
 }

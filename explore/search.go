@@ -121,7 +121,7 @@ func (s *Search) engine() (*engine, error) {
 	}
 	e := &engine{kernel: s.Kernel, world: s.World, config: config(s.World), sockets: n, menu: newMenu(s.World),
 		passive: passive(s.World), reduce: !s.Unreduced, thorough: s.thorough}
-	e.registry = newRegistry()
+	e.registry, e.ports = newRegistry(), newRegistry()
 	e.group = []*model.Renaming{model.NoRenaming()}
 	props := s.Properties
 	if len(props) == 0 {
@@ -193,7 +193,13 @@ func (s *Search) beginWith(e *engine) (*run, error) {
 		}
 		r.ws = append(r.ws, newWorker(r, st))
 	}
-	r.layout = newLayout(e, r.ws[0].step.codec.Ordered())
+	r.layout = newLayout(e, r.ws[0].step.codec)
+	for _, w := range r.ws {
+		w.words = make([]uint64, r.layout.width)
+		if e.pairwise(w.step.codec) {
+			w.fast = newFast(w)
+		}
+	}
 	memory := s.Memory
 	if memory == 0 {
 		memory = DefaultMemory

@@ -26,6 +26,7 @@ type engine struct {
 	// ways differ. For tests.
 	thorough bool
 	registry *registry
+	ports    *registry
 }
 
 func (e *engine) domain() model.Domain {
@@ -61,11 +62,13 @@ type stepper struct {
 	e          *engine
 	codec      *model.Codec
 	kinds      *kinds
+	ports      *kinds
 	base, work *model.TCP
 	state      *model.State
 	slots      [model.MaxSockets]*kind
 	ends       [model.MaxSockets]*kind
-	free       int // the first empty slot, negative for none
+	free       int  // the first empty slot, negative for none
+	always     bool // a step that leads nowhere is packed too
 	vague      bool
 	relation   relation
 	t          transition
@@ -85,7 +88,8 @@ func (e *engine) stepper() (*stepper, error) {
 	}
 	s := &stepper{e: e, codec: c, base: e.kernel.New(), work: e.kernel.New(),
 		origin: oracle.New(), judged: oracle.New(), skipped: map[string]int{}}
-	s.kinds = newKinds(e, c)
+	s.kinds, s.ports = newKinds(e, c, e.registry), newKinds(e, c, e.ports)
+	s.kinds.begin()
 	s.relation.init(len(e.menu.fresh))
 	return s, nil
 }
@@ -145,7 +149,14 @@ func (s *stepper) twin(slot int) bool {
 	return false
 }
 
+// load brings the stepper to a state.
 func (s *stepper) load(st *model.State) error {
+	s.place(st)
+	return s.codec.Load(s.base, s.e.kernel, st)
+}
+
+// place finds out what kinds of sockets a state has.
+func (s *stepper) place(st *model.State) {
 	s.state, s.restored, s.vague, s.free = st, false, false, -1
 	for i := s.e.sockets - 1; i >= 0; i-- {
 		s.slots[i], s.ends[i] = nil, nil
@@ -161,7 +172,6 @@ func (s *stepper) load(st *model.State) error {
 			s.vague = s.vague || w&vagueBit != 0
 		}
 	}
-	return s.codec.Load(s.base, s.e.kernel, st)
 }
 
 func (s *stepper) perform(slot int, a *action, visit func(*transition) error) error {
@@ -249,7 +259,7 @@ func (s *stepper) judge(t *transition) error {
 		t.wrong |= broken
 		t.diverged = true
 	}
-	if t.diverged && !s.e.precise {
+	if t.diverged && !s.e.precise && !s.always {
 		return nil
 	}
 	if err := s.pack(t, short); err != nil {

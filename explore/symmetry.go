@@ -18,9 +18,9 @@ import (
 // that use no symmetry.
 func symmetries(e *engine) ([]*model.Renaming, error) {
 	pair := *e
-	pair.registry = newRegistry()
-	pair.sockets, pair.reduce, pair.group = min(2, e.sockets), false, []*model.Renaming{model.NoRenaming()}
-	s := Search{Kernel: e.kernel, World: e.world, Sockets: pair.sockets, Unreduced: true, Memory: 1 << 30}
+	pair.registry, pair.ports = newRegistry(), newRegistry()
+	pair.sockets, pair.reduce, pair.group = min(2, e.sockets), true, []*model.Renaming{model.NoRenaming()}
+	s := Search{Kernel: e.kernel, World: e.world, Sockets: pair.sockets, Memory: 1 << 30}
 	r, err := s.beginWith(&pair)
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (t *swapTest) invisible(move mover, i, j int) bool {
 	for sh := range t.run.store.shards {
 		s := &t.run.store.shards[sh]
 		for at := range s.n {
-			t.run.layout.read(t.x.kinds, s.read(at, t.run.store.width), &st)
+			t.run.layout.read(t.x, s.read(at, t.run.store.width), &st)
 			if !t.sameAt(r, &st) {
 				return false
 			}

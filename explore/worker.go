@@ -15,6 +15,7 @@ type worker struct {
 	state model.State
 	words []uint64
 	out   [shardCount]batch
+	fast  *fast // nil where only the model answers
 	found map[class]Candidate
 	met   [stepKinds]firstStep
 	wrong int64
@@ -55,48 +56,65 @@ func stepKind(t *transition) int {
 const maxClasses = 1 << 16
 
 func (w *worker) work(b block, chunks [][]uint64) error {
+	if w.fast != nil {
+		return w.fast.work(b, chunks)
+	}
 	width := w.run.store.width
 	n := int64(0)
 	for at := b.from; at < b.to; at++ {
 		c := chunks[at>>chunkBits]
 		o := int(at&(chunkLen-1)) * width
-		w.run.layout.read(w.step.kinds, c[o:o+width], &w.state)
-		from := ref(at<<shardBits | b.shard)
-		key := contents(&w.state)
-		err := w.step.expand(&w.state, func(t *transition) error {
-			n++
-			w.note(t, from)
-			if t.diverged || t.next == w.state {
-				return nil
-			}
-			w.canon.of(&t.next)
-			return w.put(&t.next, from, key)
-		})
+		w.run.layout.read(w.step, c[o:o+width], &w.state)
+		m, err := w.expand(ref(at<<shardBits|b.shard), contents(&w.state))
 		if err != nil {
 			return err
 		}
+		n += m
 	}
 	w.run.done.Add(n)
 	return nil
 }
 
+// expand lets the model perform every step of the state at hand, which is stored
+// at from and has the contents key.
+func (w *worker) expand(from ref, key uint64) (n int64, err error) {
+	err = w.step.expand(&w.state, func(t *transition) error {
+		n++
+		return w.take(t, from, key)
+	})
+	return n, err
+}
+
+// take notes a transition from the state at hand and goes where it leads.
+func (w *worker) take(t *transition, from ref, key uint64) error {
+	w.note(t, from)
+	if t.diverged || t.next == w.state {
+		return nil
+	}
+	w.canon.of(&t.next)
+	return w.put(&t.next, from, key)
+}
+
+var errTooLarge = fmt.Errorf("the world is too large: more than %d different sockets or ports", maxKinds-1)
+
 // put sends a state on its way into the store. key is the contents of the state
 // that it comes from.
 func (w *worker) put(st *model.State, from ref, key uint64) error {
-	s := w.run.store
-	if len(w.words) == 0 {
-		w.words = make([]uint64, s.width)
+	if !w.run.layout.write(w.step, st, w.words) {
+		return errTooLarge
 	}
-	if !w.run.layout.write(w.step.kinds, st, w.words) {
-		return fmt.Errorf("the world is too large: more than %d different sockets", maxKinds)
-	}
+	return w.send(from, key)
+}
+
+// send sends the state in w.words.
+func (w *worker) send(from ref, key uint64) error {
 	h := hash(w.words)
 	b := &w.out[h&(shardCount-1)]
 	b.hashes = append(b.hashes, h)
 	b.words = append(b.words, w.words...)
 	b.parents = append(b.parents, parent{from, key})
 	if len(b.hashes) == batchLen {
-		s.insert(int(h&(shardCount-1)), b)
+		w.run.store.insert(int(h&(shardCount-1)), b)
 	}
 	return nil
 }
@@ -128,10 +146,8 @@ func (w *worker) flushAll() {
 // the number of workers changes nothing.
 func (w *worker) note(t *transition, from ref) {
 	k := stepKind(t)
-	m := &w.met[k]
-	if m.count++; w.run.kindsMet[k].count == 0 && (m.count == 1 || w.before(t, &m.at)) {
-		m.at = w.candidate(t, from)
-	}
+	w.met[k].count++
+	w.witness(k, t, from)
 	if t.wrong == 0 {
 		return
 	}
@@ -143,7 +159,17 @@ func (w *worker) note(t *transition, from ref) {
 	}
 }
 
-func (w *worker) violation(t *transition, from ref, bit uint8) {
+// witness keeps the first transition of a kind, where no earlier level has one.
+func (w *worker) witness(k int, t *transition, from ref) {
+	m := &w.met[k]
+	if w.run.kindsMet[k].count == 0 && (m.at.Depth != w.run.stats.Covered+1 || w.before(t, &m.at)) {
+		m.at = w.candidate(t, from)
+	}
+}
+
+// violation keeps the first transition of a class, and reports whether an earlier
+// level has one.
+func (w *worker) violation(t *transition, from ref, bit uint8) (known bool) {
 	c := class{Wrong: bit, Verb: t.op.Verb, Path: t.res.Path, Action: t.act.id}
 	if !t.act.fresh {
 		c.Binder = w.step.slots[t.slot].word
@@ -153,15 +179,16 @@ func (w *worker) violation(t *transition, from ref, bit uint8) {
 		c.Port = w.state.Ports[w.portIndex(t)] & (1<<model.GhostShift - 1)
 	}
 	if _, ok := w.run.classes[c]; ok {
-		return // an earlier level has one, and it is shorter
+		return true // and it is shorter
 	}
 	old, ok := w.found[c]
 	if !ok && len(w.found) >= maxClasses || ok && !w.before(t, &old) {
-		return
+		return false
 	}
 	n := w.candidate(t, from)
 	n.Wrong = bit
 	w.found[c] = n
+	return false
 }
 
 // before reports whether a transition from the state at hand comes before c.
@@ -217,6 +244,12 @@ func (w *worker) merge(r *run, found map[class]Candidate) {
 		}
 	}
 	clear(w.found)
+	if w.fast != nil {
+		for k := range w.met {
+			w.met[k].count += w.fast.counts[k]
+			w.fast.counts[k] = 0
+		}
+	}
 	for k := range w.met {
 		m := &w.met[k]
 		if m.count == 0 {
