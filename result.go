@@ -165,6 +165,11 @@ const (
 	BeatFamily  // ... is an IPv4 socket, as the datagram is
 	BeatNobody  // ... fits the datagram at all
 	RefuseFit   // the receiver does not fit the datagram
+
+	SkipWalk   // exit: no namespace of the batch has TIME_WAIT sockets
+	WalkCount  // exit: the count of a namespace of the batch asked for a walk
+	WalkAlways // exit: the table is walked whatever the counts say
+	WalkNever  // exit: TIME_WAIT sockets are left to their timers
 )
 
 var reasonTexts = [...]string{
@@ -201,6 +206,10 @@ var reasonTexts = [...]string{
 	BeatFamily:        "it is an IPv4 socket, as the datagram is",
 	BeatNobody:        "it fits the datagram",
 	RefuseFit:         "it does not fit the datagram",
+	SkipWalk:          "no namespace of the batch has TIME_WAIT sockets",
+	WalkCount:         "the count of a namespace of the batch asks for a walk",
+	WalkAlways:        "the table is walked whatever the counts say",
+	WalkNever:         "TIME_WAIT sockets are left to their timers",
 }
 
 // String is the reason in words, fit to stand after "because".

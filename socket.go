@@ -165,6 +165,8 @@ func (s State) String() string { return nameOf(stateNames[:], int(s), "state") }
 // what it is doing. An oracle judges from these alone.
 type Socket struct {
 	ID     ID
+	HasNet bool // in the namespace Net, not in the trace's own
+	Net    ID
 	Family Family
 	Opts   Opt // as they are now; V6Only is the effective one
 	UID    uint32

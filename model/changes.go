@@ -14,6 +14,8 @@ type Change struct {
 	Doc     string // what rule it sets, and where that was seen
 	set     func(*Rules)
 	udp     func(*UDPRules) // for a change of UDP
+	// timewait is set for a change of the teardown of namespaces.
+	timewait func(*TimeWaitRules)
 }
 
 // oldest are the rules before any change of the list.

@@ -111,6 +111,7 @@ func (t *TCP) timewait(i int32, r rc.Result) rc.Result {
 	t.leave(i)
 	t.destroy(i)
 	t.named[s.id] = j
+	t.waits[familyIndex(s.is6)]++
 	r.Answer = rc.Success
 	return r
 }

@@ -55,6 +55,9 @@ func (c *Codec) load(t *TCP, id rc.ID, w uint64) int32 {
 	o.flags = flags(w >> pFlags)
 	s.addr, s.peer = c.addrs[w>>pAddr&15], c.addrs[w>>pPeer&15]
 	s.is6 = w>>pSix&1 != 0
+	if o.flags&timeWait != 0 {
+		t.waits[familyIndex(s.is6)]++
+	}
 	s.num, s.dest = c.portOf(w>>pPort&3), c.portOf(w>>pDest&3)
 	if u := w >> pUID & 7; u < 7 {
 		o.uid = c.dom.UIDs[u]

@@ -17,6 +17,7 @@ type Profile struct {
 	Removed    []string
 	rules      Rules
 	udp        UDPRules
+	timewait   TimeWaitRules
 }
 
 // Release is the kernel release that the profile's generation stands for.
@@ -98,12 +99,15 @@ func Parse(name string) (*Profile, error) {
 		}
 		rest = rest[1+len(word):]
 	}
-	p.rules, p.udp = oldest(), oldestUDP()
+	p.rules, p.udp, p.timewait = oldest(), oldestUDP(), oldestTimeWait()
 	for _, c := range p.ChangesOf(rc.TCP) {
 		c.set(&p.rules)
 	}
 	for _, c := range p.ChangesOf(rc.UDP) {
 		c.udp(&p.udp)
+	}
+	for _, c := range p.ChangesOf(rc.TimeWaitExit) {
+		c.timewait(&p.timewait)
 	}
 	return p, nil
 }

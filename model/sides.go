@@ -20,6 +20,7 @@ type side struct {
 var sides = []*side{
 	{rc.TCP, generations, changes, func(p *Profile) rc.Stack { return p.New() }},
 	{rc.UDP, udpGenerations, udpChanges, func(p *Profile) rc.Stack { return p.NewUDP() }},
+	{rc.TimeWaitExit, timeWaitGenerations, timeWaitChanges, func(p *Profile) rc.Stack { return p.NewTimeWait() }},
 }
 
 // sideOf is a system's side, an empty one for a system that is not modelled.
@@ -98,4 +99,13 @@ func (p *Profile) NewUDP() *UDP {
 		panic(err) // the zero configuration always resets
 	}
 	return u
+}
+
+// NewTimeWait makes a stack of network namespaces that come and go, freshly reset.
+func (p *Profile) NewTimeWait() *TimeWait {
+	w := &TimeWait{rules: p.timewait, tcp: p.rules, profile: p}
+	if err := w.Reset(rc.Config{}); err != nil {
+		panic(err) // the zero configuration always resets
+	}
+	return w
 }

@@ -34,7 +34,8 @@ type TCP struct {
 	reserved     []reusecheck.PortRange
 	autobind     bool // ip_autobind_reuse
 	listenSerial int32
-	waiting      int32 // connections in listeners' queues
+	waiting      int32    // connections in listeners' queues
+	waits        [2]int32 // TIME_WAIT sockets of IPv4 and of IPv6 sockets
 
 	trail // who was looked at, for an explanation
 }
@@ -129,7 +130,7 @@ func (t *TCP) Reset(cfg reusecheck.Config) error {
 	t.ports, t.addrs = t.ports[:0], t.addrs[:0]
 	t.freeS, t.freeP, t.freeA = none, none, none
 	t.index.reset()
-	t.listenSerial, t.waiting = 0, 0
+	t.listenSerial, t.waiting, t.waits = 0, 0, [2]int32{}
 	t.auto = cfg.Ports
 	if t.auto == (reusecheck.PortRange{}) {
 		t.auto = reusecheck.DefaultPorts
@@ -150,6 +151,7 @@ func (t *TCP) CopyFrom(o *TCP) {
 	t.freeS, t.freeP, t.freeA = o.freeS, o.freeP, o.freeA
 	t.index.copyFrom(&o.index)
 	t.auto, t.autobind, t.listenSerial, t.waiting = o.auto, o.autobind, o.listenSerial, o.waiting
+	t.waits = o.waits
 	t.reserved = append(t.reserved[:0], o.reserved...)
 }
 
@@ -206,9 +208,20 @@ func (t *TCP) destroy(i int32) {
 	if t.owns[i].flags&pending != 0 {
 		t.waiting--
 	}
+	if t.owns[i].flags&timeWait != 0 {
+		t.waits[familyIndex(t.socks[i].is6)]--
+	}
 	t.socks[i] = sock{}
 	t.owns[i] = owner{next: t.freeS}
 	t.freeS = i
+}
+
+// familyIndex is a socket's place in a pair of counts: 0 for IPv4, 1 for IPv6.
+func familyIndex(is6 bool) int {
+	if is6 {
+		return 1
+	}
+	return 0
 }
 
 func (t *TCP) sockAddr(i int32) netip.Addr { return t.socks[i].addr.netip(t.socks[i].is6) }
