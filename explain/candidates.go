@@ -315,10 +315,12 @@ func (c *changer) ports() {
 			c.edit(byPort, 1, fmt.Sprintf("bind %s to another port", c.name(id)), map[int]rc.Op{i: op})
 		}
 	}
-	if r := c.t.Config.Ports; r.Size() > 0 && r.Hi < 65535 {
-		r.Hi++
-		c.all = append(c.all, candidate{kind: byPort, size: 1, steps: c.steps(), ports: r,
-			text: fmt.Sprintf("one automatic port more (ports %s)", r)})
+	for _, more := range []uint16{1, 3, 9} {
+		if r := c.t.Config.Ports; r.Size() > 0 && r.Hi < 65535-more {
+			r.Hi += more
+			c.all = append(c.all, candidate{kind: byPort, size: 1, steps: c.steps(), ports: r,
+				text: fmt.Sprintf("a larger range of automatic ports, such as %s", r)})
+		}
 	}
 }
 

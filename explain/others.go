@@ -75,18 +75,24 @@ func (w *teller) movedTo(id rc.ID, was *rc.Socket) {
 func (w *teller) inherit() {
 	op, got := &w.o.Op, &w.o.Got
 	l, c := w.t.Name(op.Sock), w.t.Name(op.Child)
-	switch got.Kind {
-	case rc.OK:
+	at := op.Addr.Addr().String()
+	switch listener := w.o.Socket(op.Sock); {
+	case got.Kind == rc.OK && op.Addr.Port() != 0 && listener != nil && op.Addr.Port() != listener.Local.Port():
+		w.say("A connection to %s is redirected to %s, which accepts it as %s. Nobody is asked: %s becomes an owner of port %d, with the options of "+
+			"its listener.", op.Addr, l, c, c, op.Addr.Port())
+		w.cacheAfter()
+	case got.Kind == rc.OK:
 		w.say("A connection to %s arrives and %s accepts it as %s. Nobody is asked: an accepted socket shares the port of its listener "+
-			"and takes over its options.", op.Addr.Addr(), l, c)
-		if p := op.Addr.Port(); p != 0 && got.HasCache && got.Before.WithoutKey() != got.After.WithoutKey() {
-			w.cacheAfter()
+			"and takes over its options.", at, l, c)
+	case got.Kind == rc.Received:
+		why := ""
+		if w.o.Verdict.Agrees {
+			why = ": that listener fits it at least as well"
 		}
-	case rc.Received:
-		w.say("A connection to %s arrives, but it goes to %s and not to %s: that listener fits it better.", op.Addr.Addr(), w.t.Name(got.Who), l)
+		w.say("A connection to %s arrives, and %s gets it, not %s%s.", at, w.t.Name(got.Who), l, why)
 	default:
 		w.out.Why = rule(got.Reason, nil, l, nil, "")
-		w.say("A connection to %s is refused: %s.", op.Addr.Addr(), w.out.Why)
+		w.say("A connection to %s is refused: %s.", at, w.out.Why)
 	}
 }
 
@@ -102,7 +108,7 @@ func (w *teller) change() {
 	was := w.o.Socket(op.Sock)
 	switch op.Verb {
 	case rc.VSet:
-		w.say("%s is changed.", name)
+		w.say("%s.", setting(op, name))
 		if was != nil && was.Owner() && !was.Family.IsUDP() {
 			w.say("Whoever looks at %s reads what it has at that moment, but no cache learns of the change.", name)
 		}
@@ -116,6 +122,11 @@ func (w *teller) change() {
 		w.say("%s closes its connection first, so a TIME_WAIT socket stays in its place, with its address and options and without a user.", name)
 	case rc.VExpire:
 		w.say("The TIME_WAIT socket of %s ends.", name)
+	case rc.VNetns:
+		w.say("%s is a new network namespace.", name)
+	case rc.VExit:
+		w.say("The namespaces %s are torn down in one batch: for what they leave in TIME_WAIT the kernel goes through its table %s, and %s there.",
+			listed(w.names(op.Batch), most), times(got.Walks), stays(got.Left))
 	default:
 		w.say("The answer is %s.", w.out.Result)
 	}
@@ -124,11 +135,40 @@ func (w *teller) change() {
 	}
 }
 
+// setting says what a set changes.
+func setting(op *rc.Op, name string) string {
+	switch {
+	case op.Field == rc.SetUID:
+		return fmt.Sprintf("%s goes to user %d", name, op.UID)
+	case op.Field == rc.SetDev && op.Dev == rc.NoDev:
+		return name + " is bound to no device any more"
+	case op.Field == rc.SetDev:
+		return fmt.Sprintf("%s is bound to the device %s", name, op.Dev)
+	case op.On:
+		return fmt.Sprintf("%s gets %s", name, op.Opts)
+	}
+	return fmt.Sprintf("%s loses %s", name, op.Opts)
+}
+
+func times(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func stays(n int32) string {
+	if n == 0 {
+		return "nothing stays"
+	}
+	return fmt.Sprintf("%d of them stay", n)
+}
+
 // left says who still has a port, and what its cache says of that.
 func (w *teller) left(port uint16) {
 	n := 0
 	for i := range w.o.After {
-		if w.o.After[i].Local.Port() == port {
+		if s := &w.o.After[i]; s.Local.Port() == port && w.netOf(s.ID) == w.netOf(w.o.Op.Sock) {
 			n++
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Remedy is a change of a trace with which a refused step succeeds. It was
-// replayed: every earlier step keeps its answer, nothing that succeeded later fails,
+// replayed: every earlier step keeps its answer
+// (an automatic port may be another one), nothing that succeeded later fails,
 // and the oracle agrees with the grant. Other tries of the refused step are left
 // out where they would be in the way: with the change they would be the ones to succeed.
 type Remedy struct {
@@ -156,6 +157,7 @@ func (x *placed) keeps(target int, before rc.Answer, o *spec.Observation) bool {
 	case x.was < 0:
 		return got.Kind == rc.OK
 	case x.was < target:
+		got.Port, before.Port = 0, 0 // an automatic port may be another one
 		return got == before
 	default:
 		return before.Kind != rc.OK || got.Kind == rc.OK

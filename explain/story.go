@@ -88,7 +88,7 @@ func Tell(ctx context.Context, t *rc.Trace, kernel *model.Profile) (*Story, erro
 		return nil, err
 	}
 	st := &Story{Trace: t, Kernel: kernel.String()}
-	told := &teller{t: t, buckets: buckets, once: map[string]bool{}}
+	told := &teller{t: t, buckets: buckets, once: map[string]bool{}, nets: netsOf(t)}
 	var wayed []wayed
 	for i := range t.Steps {
 		if err := ctx.Err(); err != nil {

@@ -73,7 +73,11 @@ func about(s *rc.Socket) string {
 	case rc.Listening:
 		parts = append(parts, "listening")
 	case rc.Connected:
-		parts = append(parts, "connected to "+s.Peer.String())
+		to := "connected"
+		if s.Peer.IsValid() {
+			to += " to " + s.Peer.String()
+		}
+		parts = append(parts, to)
 	case rc.TimeWait:
 		parts = append(parts, "in TIME_WAIT")
 	}

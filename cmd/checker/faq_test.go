@@ -98,6 +98,36 @@ func TestEveryOutputInTheFAQIsWhatItsCommandPrints(t *testing.T) {
 	}
 }
 
+func TestTheREADMEQuotesAnExplanationAsItIsPrinted(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	found := false
+	for _, b := range faqBlocks(lines) {
+		if !strings.HasPrefix(lines[b.from], faqCommand+"explain ") {
+			continue
+		}
+		found = true
+		var got bytes.Buffer
+		run(context.Background(), commandLine(strings.TrimPrefix(lines[b.from], faqCommand)), streams{strings.NewReader(""), &got, io.Discard})
+		var quoted strings.Builder
+		for _, line := range lines[b.from+1 : b.to] {
+			if line != "    [...]" {
+				quoted.WriteString(strings.TrimPrefix(line, "    ") + "\n")
+			}
+		}
+		if !strings.HasPrefix(got.String(), quoted.String()) {
+			t.Errorf("README.md:%d: -printed +quoted:\n%s", b.from+1, cmp.Diff(got.String(), quoted.String()))
+		}
+	}
+	if !found {
+		t.Error("the README quotes none")
+	}
+}
+
 // commandLine splits a command into words; double quotes keep blanks.
 func commandLine(s string) (words []string) {
 	for i, part := range strings.Split(s, `"`) {
