@@ -240,15 +240,22 @@ func TestWhatAKernelCannotDoIsSkippedInItsCells(t *testing.T) {
 
 func TestNoLineOfAGridIsWiderThanATerminal(t *testing.T) {
 	for _, kernels := range [][]string{{"6.1"}, {"6.1", "6.12", "6.18"}} {
+		lists := []string{users(45)} // wider than a terminal, so that it goes in blocks
 		for _, set := range Sets() {
+			lists = append(lists, set.Name)
+		}
+		for _, rows := range lists {
 			var b bytes.Buffer
-			if err := fill(t, set.Name, kernels...).WriteText(&b); err != nil {
+			if err := fill(t, rows, kernels...).WriteText(&b); err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(b.String()) {
 				if n := len(strings.TrimSuffix(line, "\n")); n > textWidth {
-					t.Errorf("%s on %v: %d columns: %s", set.Name, kernels, n, line)
+					t.Errorf("%.20s on %v: %d columns: %s", rows, kernels, n, line)
 				}
+			}
+			if n, blocks := strings.Count(b.String(), "\n45 tcp4"), 2; rows == lists[0] && n != blocks {
+				t.Errorf("row 45 is in %d blocks of columns", n)
 			}
 		}
 	}
