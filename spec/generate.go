@@ -22,7 +22,10 @@ type tcpGenerator struct {
 	verbs    []reusecheck.Verb
 	fields   []reusecheck.Field
 	next     reusecheck.ID
-	pick     []int // scratch: candidates of the step at hand
+	pick     []int         // scratch: candidates of the step at hand
+	last     reusecheck.Op // the last socket line, where the world has twins
+	twin     reusecheck.ID // the last of them
+	at       netip.Addr    // where a bind was last asked
 }
 
 func newTCPGenerator(w *World) Generator { return &tcpGenerator{world: w} }
@@ -45,7 +48,7 @@ func always(v reusecheck.Verb) bool { return v == reusecheck.VBind }
 
 func (g *tcpGenerator) Start(src Source) reusecheck.Config {
 	w := g.world
-	g.next = 0
+	g.next, g.last, g.twin, g.at = 0, reusecheck.Op{}, -1, netip.Addr{}
 	g.families = some(src, g.families, w.Families, len(w.Families))
 	g.addrs = some(src, g.addrs, w.Addrs, 4)
 	for _, f := range g.families { // at least one address for each family
@@ -159,6 +162,9 @@ func (g *tcpGenerator) Next(src Source, live []reusecheck.Socket) reusecheck.Op 
 }
 
 func (g *tcpGenerator) socket(src Source) reusecheck.Op {
+	if g.world.Twins && g.last.Verb == reusecheck.VSocket && src.Intn(2) == 0 {
+		return g.twinOf(src, g.last)
+	}
 	op := reusecheck.NewSocket(g.next, g.families[src.Intn(len(g.families))], 0)
 	g.next++
 	for i, o := range tcpOptions {
@@ -168,6 +174,26 @@ func (g *tcpGenerator) socket(src Source) reusecheck.Op {
 	}
 	op.UID = g.uids[src.Intn(len(g.uids))]
 	op.Dev = g.devs[src.Intn(len(g.devs))]
+	g.last = op
+	return op
+}
+
+// twinOf is one more socket like op but for one attribute.
+func (g *tcpGenerator) twinOf(src Source, op reusecheck.Op) reusecheck.Op {
+	op.Sock, g.twin = g.next, g.next
+	g.next++
+	switch src.Intn(4) {
+	case 0:
+		op.UID = g.uids[src.Intn(len(g.uids))]
+	case 1:
+		op.Dev = g.devs[src.Intn(len(g.devs))]
+	default:
+		o := tcpOptions[src.Intn(len(tcpOptions))]
+		if g.world.Options.Has(o) && (o != reusecheck.V6Only || op.Family.Is6()) {
+			op.Opts ^= o
+		}
+	}
+	g.last = op
 	return op
 }
 
@@ -251,7 +277,12 @@ func (g *tcpGenerator) bind(src Source, live []reusecheck.Socket) (reusecheck.Op
 	if g.world.AutoPorts && src.Intn(6) == 0 || s.Opts.Has(reusecheck.NoPort) && src.Intn(4) > 0 {
 		port = 0
 	}
-	return reusecheck.Bind(s.ID, netip.AddrPortFrom(g.addrs[g.pick[src.Intn(len(g.pick))]], port)), true
+	at := g.addrs[g.pick[src.Intn(len(g.pick))]]
+	if s.ID == g.twin && g.at.IsValid() && fits(s.Family, g.at) {
+		at = g.at
+	}
+	g.at = at
+	return reusecheck.Bind(s.ID, netip.AddrPortFrom(at, port)), true
 }
 
 // nowhere is a port that nobody listens on and no range contains.

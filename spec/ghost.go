@@ -125,8 +125,10 @@ func (g *tcpGhost) After(op reusecheck.Op, got reusecheck.Result, live []reusech
 	if op.Verb == reusecheck.VBind && op.Addr.Port() == 0 || op.Verb == reusecheck.VListen || op.Verb == reusecheck.VConnect {
 		op = reusecheck.Listen(op.Sock) // its port is known by now
 	}
-	c, _ := g.Before(op, live)
-	return c
+	if p := g.at(portOf(op, live)); p != nil {
+		return p.cache
+	}
+	return reusecheck.Cache{}
 }
 
 // admit enters a socket that passed a check.

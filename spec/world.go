@@ -28,6 +28,10 @@ type World struct {
 	Unaccepted bool
 	// Rivals allows connections that more than one listener could take.
 	Rivals bool
+	// Twins makes every other socket the last one but for one attribute, and binds
+	// it where the last one was bound: near twins are what a short cut that
+	// compares too little takes for the same.
+	Twins bool
 	// Crowds are histories that begin with a port of many sockets, so that its
 	// address slots are looked at.
 	Crowds bool
@@ -39,6 +43,30 @@ type World struct {
 	Nets, Batch int
 	// Sysctls are the settings that a history may turn on.
 	Sysctls []reusecheck.Sysctl
+}
+
+// Core is the part of a world in which sockets do no more than bind to one named
+// port and listen, at the wildcards and one other address of each family: the
+// shortest histories, where little gets in the way.
+func (w *World) Core() *World {
+	c := *w
+	c.Addrs = nil
+	var has [2]bool
+	for _, a := range w.Addrs {
+		at := &has[flag(a.Is6())]
+		if a.Is4In6() || !a.IsUnspecified() && *at {
+			continue
+		}
+		*at = *at || !a.IsUnspecified()
+		c.Addrs = append(c.Addrs, a)
+	}
+	c.Ports, c.Sysctls, c.AutoPorts, c.Twins = w.Ports[:1], nil, false, true
+	c.Options &^= reusecheck.NoPort
+	c.Verbs = map[reusecheck.Verb]bool{}
+	for _, v := range []reusecheck.Verb{reusecheck.VBind, reusecheck.VListen} {
+		c.Verbs[v] = w.Verbs[v]
+	}
+	return &c
 }
 
 func addrs(ss ...string) []netip.Addr {
@@ -169,3 +197,10 @@ func dropOption(o reusecheck.Opt) func(*World) { return func(w *World) { w.Optio
 
 // fits reports whether a socket of family f can be asked for address a.
 func fits(f reusecheck.Family, a netip.Addr) bool { return f.Is6() == a.Is6() }
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -33,6 +33,10 @@ type liveFlags struct {
 // liveChecks is the default budget on a kernel, which is slower than a model.
 const liveChecks = 2000
 
+// selfChecks is that of a kernel held to itself. With it seeds 1 to 8 all find what
+// the cache forgets by reuseaddr, by device and by v6only.
+const selfChecks = 8000
+
 func newLive(std streams) *cobra.Command {
 	var f liveFlags
 	cmd := &cobra.Command{
@@ -87,6 +91,7 @@ It needs root, or a user namespace, in which several users cannot be tested.
 	f.programFlags.addTo(cmd)
 	cmd.MarkFlagsMutuallyExclusive("self", "observe")
 	cmd.MarkFlagsMutuallyExclusive("self", "property")
+	cmd.MarkFlagsMutuallyExclusive("self", "workers")
 	return cmd
 }
 
@@ -96,6 +101,9 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	if err := f.budget.verify(cmd); err != nil {
 		return err
+	}
+	if f.self && !cmd.Flags().Changed("checks") && !cmd.Flags().Changed("time") {
+		f.budget.checks = selfChecks
 	}
 	r := &reporter{std: std, json: f.json, dir: f.dir}
 	if err := f.programFlags.into(r); err != nil {
@@ -327,6 +335,9 @@ func (h *hunt) flipped(n *shrink.FlipFinding) finding {
 	first, again := n.Flip.Answers()
 	op := t.Steps[len(t.Steps)-1].Op
 	t.Title = fmt.Sprintf("self: %s is answered %s, and %s %s", op.Verb, first.Text(t.Name), again.Text(t.Name), n.How())
+	if causes := n.Violation.Tags.Causes(); causes != "" {
+		t.Title += " (" + causes + ")"
+	}
 	t.Source = fmt.Sprintf("%s --seed %d, history %d", h.words, h.budget.seed, n.Flip.History+1)
 	return finding{
 		Title: t.Title, Kernel: h.kernel, Property: "self", Kind: n.Flip.How, Sentence: n.Sentence(),
