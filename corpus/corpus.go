@@ -8,7 +8,9 @@
 //   - tcp/findings, what this project's own searches found;
 //   - tcp/demand, what people ask about address reuse;
 //   - udp/seeds, the scenarios of the series that brought the 4-tuple hash;
-//   - udp/history, the mistakes of past and present kernels.
+//   - udp/history, the mistakes of past and present kernels;
+//   - timewait/seeds, the scenarios of the series that left out needless walks;
+//   - timewait/history, the mistakes of past kernels.
 //
 // A new trace is a new file: nothing else has to be changed. It is replayed by
 // this package's tests on every modelled kernel that its kernels header names.
@@ -23,7 +25,7 @@ import (
 	"github.com/reusecheck/reusecheck"
 )
 
-//go:embed tcp udp
+//go:embed tcp udp timewait
 var files embed.FS
 
 // FS is the traces as files, SYSTEM/ORIGIN/.../NAME.trace.
