@@ -17,7 +17,9 @@ name_of other_end uid_t socklen_t s_addr s6_addr`
 
 func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 	lib := readLibrary("c")
-	p, err := newLowering(t, "c", newNameTable(lib, nil, cWords)).lower()
+	l := newLowering(t, "c", newNameTable(lib, nil, cWords))
+	l.redirects = true
+	p, err := l.lower()
 	if err != nil {
 		return nil, err
 	}

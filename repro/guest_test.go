@@ -68,14 +68,19 @@ func TestACProgramReproducesEveryTraceInAGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The package's own traces, and those of the findings that are written down.
+	all := append(traces(t), corpus(t, "tcp/findings", "tcp/kunit", "tcp/history", "udp/history")...)
 	files := make(map[string][]byte)
-	for _, tr := range traces(t) {
+	for _, tr := range all {
 		if !tr.Kernels.Includes("", kernel.Version) {
 			continue
 		}
+		if files["/programs/"+base(tr)] != nil {
+			t.Fatalf("two traces are called %s", base(tr))
+		}
 		exe := save(t, base(tr), nil)
 		src := save(t, "p.c", generate(t, tr, "c", repro.Info{}))
-		if out, status := run(t, timeLimit, tool(t, "gcc"), "-static", "-o", exe, src); status != 0 {
+		if out, status := run(t, timeLimit, tool(t, "gcc"), "-static", "-s", "-o", exe, src); status != 0 {
 			t.Fatal(out)
 		}
 		if files["/programs/"+base(tr)], err = os.ReadFile(exe); err != nil {
@@ -102,7 +107,7 @@ func TestACProgramReproducesEveryTraceInAGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tr := range traces(t) {
+	for _, tr := range all {
 		if _, ran := files["/programs/"+base(tr)]; !ran {
 			continue
 		}

@@ -234,20 +234,26 @@ const groupTries = 200
 
 func (l *lowering) inherit(s *reusecheck.Step, k *sockInfo) error {
 	op := &s.Op
-	if p := op.Addr.Port(); p != 0 && p != k.port {
+	elsewhere := op.Addr.Port() != 0 && op.Addr.Port() != k.port
+	if elsewhere && !l.redirects {
 		return l.refuse("a connection to another port than the listener's needs a transparent proxy or a BPF program in its way")
 	}
 	if p := op.Addr.Port(); l.queues[p] || p == 0 && len(l.queues) > 0 {
 		return l.refuse("it would wait behind a connection that nobody accepts")
 	}
 	child := &sockInfo{v: l.names.of(l.p.trace.Name(op.Child)), family: k.family, opts: k.opts, dev: k.dev, port: k.port}
+	fn := "inherit"
+	if elsewhere {
+		fn, child.port = "inherit_redirected", op.Addr.Port()
+		l.p.used["inherit"] = true
+	}
 	l.socks[op.Child] = child
 	tries := 1
-	if k.opts.Has(reusecheck.ReusePort) {
+	if k.opts.Has(reusecheck.ReusePort) && !elsewhere {
 		tries = groupTries
 	}
 	out := stmt{kind: sInherit, v: child.v, text: op.Text(l.p.trace.Name), want: l.text(s.Want), oracle: l.text(s.Oracle),
-		call: call{"inherit", []any{variable(k.v), op.Addr.Addr().Unmap().String(), l.portArg(op.Addr.Port()), tries}}}
+		call: call{fn, []any{variable(k.v), op.Addr.Addr().Unmap().String(), l.portArg(op.Addr.Port()), tries}}}
 	if s.Oracle.Kind == reusecheck.Unstated {
 		out.oracle = out.want
 	}

@@ -1,6 +1,7 @@
 package repro
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,12 @@ func TestEveryPartIsUsedByAProgramOfSomeTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := newLowering(tr, lang, newNameTable(lib, nil, "")).lower()
+			l := newLowering(tr, lang, newNameTable(lib, nil, ""))
+			l.redirects = lang == "c"
+			p, err := l.lower()
+			if no := (*Inexpressible)(nil); errors.As(err, &no) && !l.redirects {
+				continue
+			}
 			if err != nil {
 				t.Errorf("%s: %v", lang, err)
 				continue

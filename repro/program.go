@@ -71,6 +71,8 @@ type lowering struct {
 	// ownFamily says why a socket's address must be of its own family; ""
 	// where any will do, and the kernel says what it thinks of it.
 	ownFamily string
+	// redirects says that the language can put a BPF program in a connection's way.
+	redirects bool
 	// alongside are the other traces of the same program; nil ones count for nothing.
 	alongside []*reusecheck.Trace
 }
@@ -253,6 +255,9 @@ func portsOf(t *reusecheck.Trace) []reusecheck.PortRange {
 
 // needsOf says what running a program takes.
 func needsOf(p *program) string {
+	if p.used["inherit_redirected"] {
+		return "(as root: a BPF program redirects a connection)"
+	}
 	if p.used["as_user"] || p.used["new_socket_of"] || p.used["set_owner"] {
 		return "(as root: the sockets belong to several users)"
 	}

@@ -16,7 +16,7 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 		formats, text string
 		want          repro.Inexpressible
 	}{
-		{"c python go", l + "inherit l c 127.0.0.1:40001 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1:40001 => ok"}},
+		{"python go", l + "inherit l c 127.0.0.1:40001 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1:40001 => ok"}},
 		{"c python go", "system timewait\nnetns n\nexit n => ok walks=1 left=0\n", repro.Inexpressible{Line: 2, Step: "netns n"}},
 		{"c python go", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none"}},
 		{"c python go", "sysctl kernel.hostname x\nsocket a tcp4\n", repro.Inexpressible{Step: "sysctl kernel.hostname x"}},
