@@ -100,6 +100,10 @@ func (x *ExitRace) Step(s RaceState, exit int) (RaceState, string, bool) {
 	}
 	switch me.at {
 	case atPass6:
+		if x.rules.onePass || x.rules.oneFamily {
+			me.at = atExit4
+			return x.Step(s, exit)
+		}
 		return s, x.decide(&s, exit, only6, name, "IPv6"), true
 	case atWalk6:
 		return s, x.walkOn(&s, exit, only6, name, "IPv6"), true
@@ -157,7 +161,7 @@ func (x *ExitRace) decide(s *RaceState, exit int, take families, name, pass stri
 	me := &s.exits[exit]
 	asks := true
 	switch {
-	case x.rules.noPurge, take == only6 && (x.rules.onePass || x.rules.oneFamily):
+	case x.rules.noPurge:
 		asks = false
 	case x.rules.skip == skipProposed && take == only4:
 		asks = !s.cleared[exit]

@@ -11,10 +11,11 @@ func newBench(std streams) *cobra.Command {
   checker bench bind --live
   checker bench history
   checker bench shrink --starts 100
+  checker bench timewait
   checker bench udp`,
 		Args: aVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBind(std), newBenchHistory(std), newBenchShrink(std), newBenchUDP(std))
+	cmd.AddCommand(newBenchBind(std), newBenchHistory(std), newBenchShrink(std), newBenchTimeWait(std), newBenchUDP(std))
 	return cmd
 }
