@@ -41,9 +41,12 @@ func (w *teller) request() {
 	w.out.Port = port
 	owners := w.owners(port, op.Sock)
 	if len(owners) == 0 {
-		if op.Verb == rc.VListen {
+		switch {
+		case got.Kind == rc.Failed:
+			w.haunted()
+		case op.Verb == rc.VListen:
 			w.say("%s is the port's only owner, so nobody is in its way.", name)
-		} else {
+		default:
 			w.say("Nobody has the port, so nobody is asked.")
 		}
 		w.cacheAfter()
@@ -57,6 +60,17 @@ func (w *teller) request() {
 		w.granted(owners, b, addr, port)
 	}
 	w.cacheAfter()
+}
+
+// haunted tells of a refusal that no owner of the namespace accounts for: a purge
+// that left something behind is the only source of one.
+func (w *teller) haunted() {
+	who := "what was left of a namespace that is gone"
+	if d := w.o.Got.Decider; d != rc.NoID {
+		who = w.t.Name(d) + ", left by a namespace that is gone,"
+	}
+	w.out.Why = who + " is taken for an owner of the port"
+	w.say("Nobody in this namespace has the port, and yet it is refused: %s.", w.out.Why)
 }
 
 // unfit tells of a socket or an address that no owner of the port could help.
