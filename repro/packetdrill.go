@@ -27,8 +27,9 @@ func generatePacketdrill(t *reusecheck.Trace, info Info) ([]byte, error) {
 		expect: append(expectation(t),
 			"The script states the oracle's answers: packetdrill ends with 0 where the kernel gives them, and names the line where it does not."),
 	}
+	h.remark = "unverified: the tool has not parsed this script, only others of its form."
 	if w.bound.IsValid() {
-		h.remark = fmt.Sprintf("%s is the address that packetdrill gives to its tun device; all that counts is that the binds have one address.", w.bound.Addr())
+		h.remark += fmt.Sprintf(" %s is the address that packetdrill gives to its tun device; all that counts is that the binds have one address.", w.bound.Addr())
 	}
 	for _, line := range h.lines(t, info) {
 		b.WriteString(strings.TrimRight("// "+line, " ") + "\n")
