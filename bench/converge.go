@@ -24,9 +24,9 @@ type Convergence struct {
 // seed for starts failing ones of each, shrinks them one by one and compares the
 // traces. A history counts for a finding when it shows that in no other
 // circumstances.
-func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), starts, checks int, progress func(done, of int)) ([]*Convergence, error) {
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
-	finder := &shrink.Finder{System: spec.TCP, Stack: stack}
+func Converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.Stack, error), starts, checks int, progress func(done, of int)) ([]*Convergence, error) {
+	search := &spec.Search{System: sys, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
+	finder := &shrink.Finder{System: sys, Stack: stack}
 	if _, err := shrink.Hunt(ctx, search, finder, func(*shrink.Finding) bool { return true }); err != nil {
 		return nil, err
 	}
@@ -34,12 +34,12 @@ func Converge(ctx context.Context, stack func() (reusecheck.Stack, error), start
 	for _, k := range finder.Known() {
 		cs = append(cs, &Convergence{Finding: k, Others: map[string]int{}})
 	}
-	return cs, converge(ctx, stack, cs, starts, checks, progress)
+	return cs, converge(ctx, sys, stack, cs, starts, checks, progress)
 }
 
 // converge shrinks starts failures of each finding, as many at a time as there
 // are processors.
-func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []*Convergence, starts, checks int, progress func(done, of int)) error {
+func converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.Stack, error), cs []*Convergence, starts, checks int, progress func(done, of int)) error {
 	type job struct {
 		c    *Convergence
 		fail spec.Failure
@@ -55,7 +55,7 @@ func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			finder := &shrink.Finder{System: spec.TCP, Stack: stack}
+			finder := &shrink.Finder{System: sys, Stack: stack}
 			for j := range jobs {
 				n, err := finder.Shrink(ctx, j.fail.Trace, j.c.Finding.Violation)
 				mu.Lock()
@@ -73,7 +73,7 @@ func converge(ctx context.Context, stack func() (reusecheck.Stack, error), cs []
 		}()
 	}
 	left := len(cs)
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 2, Checks: checks, PerFinding: starts}
+	search := &spec.Search{System: sys, Stack: stack, Seed: 2, Checks: checks, PerFinding: starts}
 	_, err := search.Run(ctx, func(f spec.Failure) bool {
 		for _, c := range cs {
 			if c.Started < starts && f.Violation.Same(c.Finding.Violation) {

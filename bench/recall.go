@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/reusecheck/reusecheck"
@@ -15,7 +16,7 @@ import (
 
 // Recall is what a default search made of a known bug that lives in a model.
 type Recall struct {
-	Row model.Row
+	Row SystemRow
 	// Finding shows on the kernel that has the bug and not on the healed one;
 	// nil when the search made none.
 	Finding *shrink.Finding
@@ -28,25 +29,46 @@ type Recall struct {
 // Steps is the number of steps of the finding's trace.
 func (r *Recall) Steps() int { return steps(r.Finding.Trace) }
 
-// steps counts the steps of a trace but for its socket lines.
+// steps counts the steps of a trace but for its socket and namespace lines.
 func steps(t *reusecheck.Trace) int {
 	n := 0
 	for i := range t.Steps {
-		if t.Steps[i].Op.Verb != reusecheck.VSocket {
+		if v := t.Steps[i].Op.Verb; v != reusecheck.VSocket && v != reusecheck.VNetns {
 			n++
 		}
 	}
 	return n
 }
 
+// History lists the known bugs of every system, TCP's first.
+func History() []SystemRow {
+	var all []SystemRow
+	for _, sys := range spec.Systems {
+		for _, r := range histories[sys.Name]() {
+			all = append(all, SystemRow{r, sys})
+		}
+	}
+	return all
+}
+
+// SystemRow is a known bug and the system that it is one of.
+type SystemRow struct {
+	model.Row
+	System *spec.System
+}
+
+var histories = map[reusecheck.System]func() []model.Row{
+	reusecheck.TCP: model.History, reusecheck.UDP: model.UDPHistory, reusecheck.TimeWaitExit: model.TimeWaitHistory,
+}
+
 // Recover runs the search that checker check runs by default on the kernel in
 // which a bug lives, until it makes a finding that the healed kernel does not show.
-func Recover(ctx context.Context, row model.Row) (*Recall, error) {
-	lives, err := model.Parse(row.Lives)
+func Recover(ctx context.Context, row SystemRow) (*Recall, error) {
+	lives, err := stacks(row.System, row.Lives)
 	if err != nil {
 		return nil, err
 	}
-	healed, err := model.Parse(row.Healed)
+	healed, err := stacks(row.System, row.Healed)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +76,13 @@ func Recover(ctx context.Context, row model.Row) (*Recall, error) {
 	if r.Own, err = own(row, lives, healed); err != nil {
 		return nil, err
 	}
-	stack := func() (reusecheck.Stack, error) { return lives.New(), nil }
-	control := spec.NewMachine(spec.TCP, healed.New())
-	search := &spec.Search{System: spec.TCP, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
-	finder := &shrink.Finder{System: spec.TCP, Stack: stack}
+	mended, err := healed()
+	if err != nil {
+		return nil, err
+	}
+	control := spec.NewMachine(row.System, mended)
+	search := &spec.Search{System: row.System, Stack: lives, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
+	finder := &shrink.Finder{System: row.System, Stack: lives}
 	stats, err := shrink.Hunt(ctx, search, finder, func(n *shrink.Finding) bool {
 		if control.Shows(n.Trace, n.Violation) >= 0 {
 			return true
@@ -76,10 +101,19 @@ func Recover(ctx context.Context, row model.Row) (*Recall, error) {
 	return r, err
 }
 
+// stacks makes stacks of one system of a kernel.
+func stacks(sys *spec.System, kernel string) (func() (reusecheck.Stack, error), error) {
+	p, err := model.ParseOf(sys.Name, kernel)
+	if err != nil {
+		return nil, err
+	}
+	return func() (reusecheck.Stack, error) { return p.Stack(sys.Name) }, nil
+}
+
 // own is the length of the corpus's shortest trace of a row that the two
 // kernels answer differently.
-func own(row model.Row, lives, healed *model.Profile) (int, error) {
-	ts, err := corpus.Under("tcp/history")
+func own(row SystemRow, lives, healed func() (reusecheck.Stack, error)) (int, error) {
+	ts, err := corpus.Under(string(row.System.Name) + "/history")
 	if err != nil {
 		return 0, err
 	}
@@ -95,22 +129,40 @@ func own(row model.Row, lives, healed *model.Profile) (int, error) {
 	return shortest, nil
 }
 
-// same reports whether two kernels answer a trace alike, paths and caches
-// included.
-func same(t *reusecheck.Trace, a, b *model.Profile) bool {
-	x, y := a.New(), b.New()
-	if x.Reset(t.Config) != nil || y.Reset(t.Config) != nil {
-		return true
+// same reports whether two kernels answer a trace alike, paths, caches and
+// look-ups included.
+func same(t *reusecheck.Trace, a, b func() (reusecheck.Stack, error)) bool {
+	x, y := play(t, a), play(t, b)
+	return x == nil || y == nil || slices.EqualFunc(x, y, alike)
+}
+
+// play gives a trace's results on a kernel, nil when it cannot run there.
+func play(t *reusecheck.Trace, stack func() (reusecheck.Stack, error)) (rs []reusecheck.Result) {
+	s, err := stack()
+	if err != nil || s.Reset(t.Config) != nil {
+		return nil
 	}
+	c, ok := s.(reusecheck.Chooser)
 	for i := range t.Steps {
-		p, err1 := x.DoAs(t.Steps[i].Op, t.Steps[i].Want)
-		q, err2 := y.DoAs(t.Steps[i].Op, t.Steps[i].Want)
-		if err1 != nil || err2 != nil {
-			return true
+		var r reusecheck.Result
+		if ok {
+			r, err = c.DoAs(t.Steps[i].Op, t.Steps[i].Want)
+		} else {
+			r, err = s.Do(t.Steps[i].Op)
 		}
-		if p.Answer != q.Answer || p.Path != q.Path || p.Visited != q.Visited || p.After.WithoutKey() != q.After.WithoutKey() {
-			return false
+		if err != nil {
+			return nil
 		}
+		if l := r.Lookup; l != nil { // it is valid until the next step
+			r.Lookup = &reusecheck.Lookup{Table: l.Table, Compared: l.Compared, Could: slices.Clone(l.Could), Scored: slices.Clone(l.Scored)}
+		}
+		rs = append(rs, r)
 	}
-	return true
+	return rs
+}
+
+func alike(p, q reusecheck.Result) bool {
+	looked := p.Lookup == nil && q.Lookup == nil ||
+		p.Lookup != nil && q.Lookup != nil && p.Lookup.Table == q.Lookup.Table && slices.Equal(p.Lookup.Could, q.Lookup.Could)
+	return p.Answer == q.Answer && p.Path == q.Path && p.Visited == q.Visited && looked && p.After.WithoutKey() == q.After.WithoutKey()
 }
