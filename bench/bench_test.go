@@ -103,6 +103,28 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// BenchmarkCheckTimeWait is the same of namespaces.
+func BenchmarkCheckTimeWait(b *testing.B) {
+	for _, kernel := range []string{"5.15", "6.18", "6.18+tw-one-family"} {
+		b.Run(kernel, func(b *testing.B) {
+			stack, err := stacks(spec.TimeWait, kernel)
+			if err != nil {
+				b.Fatal(err)
+			}
+			steps := 0
+			for b.Loop() {
+				s := spec.Search{System: spec.TimeWait, Stack: stack, Seed: 1, Checks: 10_000, Workers: 1, PerFinding: 1}
+				stats, err := s.Run(context.Background(), func(spec.Failure) bool { return true })
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps += stats.Steps
+			}
+			b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
+		})
+	}
+}
+
 func search(b *testing.B, profile string, checks int) int {
 	s := spec.Search{System: spec.TCP, Stack: stackOf(b, profile), Seed: 1, Checks: checks, Workers: 1, PerFinding: 1}
 	stats, err := s.Run(context.Background(), func(spec.Failure) bool { return true })

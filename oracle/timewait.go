@@ -243,7 +243,8 @@ func (t *TimeWait) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	case reusecheck.VSocket:
 		if op.HasNet {
 			t.put(op.Sock, t.index(op.Net))
-			op.HasNet, op.Net = false, 0
+			t.create(op, done)
+			return
 		}
 	case reusecheck.VInherit:
 		if i := t.index(op.Sock); i >= 0 {
@@ -258,6 +259,19 @@ func (t *TimeWait) Follow(op reusecheck.Op, got reusecheck.Answer) {
 		op.Verb = reusecheck.VClose
 	}
 	w.Follow(op, got)
+}
+
+// create adds a socket of a made namespace; what its listener accepts takes after it.
+func (t *TimeWait) create(op reusecheck.Op, done bool) {
+	w, net := t.world(op.Sock), op.Net
+	if w == nil || !done {
+		return
+	}
+	op.HasNet, op.Net = false, 0
+	w.Follow(op, reusecheck.Success)
+	if m := w.find(op.Sock); m != nil {
+		m.HasNet, m.Net = true, net
+	}
 }
 
 // make adds a namespace with the settings as shipped.

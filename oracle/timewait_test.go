@@ -81,7 +81,13 @@ func TestAnExitIsMetByALookAtEverySocket(t *testing.T) {
 		}
 		follow(tw, op)
 		var left []reusecheck.ID
-		tw.Sockets(func(s *reusecheck.Socket) bool { left = append(left, s.ID); return true })
+		tw.Sockets(func(s *reusecheck.Socket) bool {
+			if made := s.ID < 4; s.HasNet != made || s.Net != 0 {
+				t.Errorf("%s is in %v, %s", s.ID, s.HasNet, s.Net)
+			}
+			left = append(left, s.ID)
+			return true
+		})
 		slices.Sort(left)
 		if d := cmp.Diff([]reusecheck.ID{2, 3, 6, 7}, left); d != "" {
 			t.Errorf("after the exit there are (-want +got):\n%s", d)
