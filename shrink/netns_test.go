@@ -1,12 +1,15 @@
 package shrink_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	rc "github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/shrink"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 // exits calls yield for every exit with what its namespaces have: the number of
@@ -153,5 +156,37 @@ func TestANamespaceThatIsMadeLastIsKept(t *testing.T) {
 	want := "socket a tcp4\nnetns b\nbind a 127.0.0.1:40000\nexit b\nnetns c"
 	if d := cmp.Diff(want, steps(got)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestRandomHistoriesOfAFlawedPurgeShrinkToOneTraceAFinding(t *testing.T) {
+	const kernel = "6.18+tw-one-family"
+	p, err := model.ParseOf(rc.TimeWaitExit, kernel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack := func() (rc.Stack, error) { return p.Stack(rc.TimeWaitExit) }
+	f := &shrink.Finder{System: spec.TimeWait, Stack: stack}
+	traces, starts := map[spec.Violation]string{}, 0
+	for seed := range uint64(2) {
+		s := &spec.Search{System: spec.TimeWait, Stack: stack, Seed: seed, Checks: 800, Workers: 1, PerFinding: 2}
+		_, err := s.Run(context.Background(), func(fail spec.Failure) bool {
+			n, err := f.Shrink(context.Background(), fail.Trace, fail.Violation)
+			if err != nil || !n.Report.Minimal {
+				t.Fatalf("%v, %v", err, n.Report)
+			}
+			starts++
+			if first := traces[n.Violation]; first != "" && first != n.Trace.String() {
+				t.Errorf("%s ends in\n%s\nand in\n%s", n.Title(), first, n.Trace)
+			}
+			traces[n.Violation] = n.Trace.String()
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(traces) < 6 || starts < 3*len(traces)/2 {
+		t.Errorf("%d findings from %d starts are too few to compare", len(traces), starts)
 	}
 }
