@@ -44,5 +44,5 @@ func ExampleParseError() {
 	// overlap.trace:1:15: unknown option "resueaddr"; did you mean reuseaddr?
 	//     socket a tcp4 resueaddr
 	//                   ^
-	//     expected v6only, reuseaddr, reuseport, no-port, transparent, uid=N, dev=DEV, netns=NAME or range=LO-HI
+	//     expected v6only, reuseaddr, reuseport, no-port, transparent, uid=N, dev=DEV, cpu=N, netns=NAME or range=LO-HI
 }

@@ -50,6 +50,7 @@ const (
 	SetOpt Field = iota + 1 // the one option in Op.Opts, to Op.On
 	SetUID                  // the owner, to Op.UID
 	SetDev                  // the device, to Op.Dev
+	SetCPU                  // the processor whose connections it wants, to Op.CPU
 )
 
 // Op is one operation. Which fields count depends on the verb; the others are
@@ -69,6 +70,7 @@ type Op struct {
 	Field  Field  // set: what changes
 	UID    uint32 // socket, set
 	Dev    Dev    // socket, set; send: the device the datagram arrives on
+	CPU    CPU    // socket, set; inherit: the processor the connection arrives on
 
 	// HasNet says that Net, the namespace of a socket, was given.
 	HasNet bool
@@ -117,6 +119,11 @@ func Inherit(listener, child ID, addr netip.AddrPort) Op {
 	return Op{Verb: VInherit, Sock: listener, Child: child, Addr: addr}
 }
 
+// InheritOn is Inherit of a connection that arrives on a processor.
+func InheritOn(listener, child ID, addr netip.AddrPort, cpu CPU) Op {
+	return Op{Verb: VInherit, Sock: listener, Child: child, Addr: addr, CPU: cpu}
+}
+
 // SetOption turns one option of a live socket on or off.
 func SetOption(id ID, opt Opt, on bool) Op {
 	return Op{Verb: VSet, Sock: id, Field: SetOpt, Opts: opt, On: on}
@@ -127,6 +134,9 @@ func SetOwner(id ID, uid uint32) Op { return Op{Verb: VSet, Sock: id, Field: Set
 
 // SetDevice binds a live socket to another device, or to none.
 func SetDevice(id ID, dev Dev) Op { return Op{Verb: VSet, Sock: id, Field: SetDev, Dev: dev} }
+
+// SetProcessor lets a live socket prefer the connections of a processor, or of none.
+func SetProcessor(id ID, cpu CPU) Op { return Op{Verb: VSet, Sock: id, Field: SetCPU, CPU: cpu} }
 
 // Shutdown shuts down for reading and writing: a listener stops listening.
 func Shutdown(id ID) Op { return Op{Verb: VShutdown, Sock: id} }

@@ -56,12 +56,12 @@ func (l Limits) orDefault() Limits {
 // A step is VERB ARGS [=> RESULT] [oracle RESULT]. A trace may have none.
 //
 //	socket NAME tcp4|tcp6|udp4|udp6 [v6only] [reuseaddr] [reuseport] [no-port]
-//	       [transparent] [uid=N] [dev=DEV] [netns=NAME] [range=LO-HI]
+//	       [transparent] [uid=N] [dev=DEV] [cpu=N] [netns=NAME] [range=LO-HI]
 //	bind NAME ADDR:PORT
 //	listen NAME
 //	connect NAME ADDR:PORT [unaccepted]
-//	inherit LISTENER CHILD ADDR[:PORT]
-//	set NAME OPTION=on|off, set NAME uid=N, set NAME dev=DEV
+//	inherit LISTENER CHILD ADDR[:PORT] [cpu=N]
+//	set NAME OPTION=on|off, set NAME uid=N, set NAME dev=DEV, set NAME cpu=N
 //	shutdown NAME
 //	disconnect NAME
 //	close NAME
@@ -78,6 +78,11 @@ func (l Limits) orDefault() Limits {
 // leading zeros. An unaccepted connection stays in its listener's queue and is
 // reset when the listener stops; without the word its other end is accepted at
 // once.
+//
+// The cpu=N of a socket is SO_INCOMING_CPU: it wants the connections that arrive
+// on processor N, from 0 to 1023, and set NAME cpu=none takes that back. The cpu=N
+// of an inherit is the processor that the connection arrives on; without it
+// nobody says which. Both are of system tcp.
 //
 // A result is ok or an error's symbol; of bind, listen and connect also ok PORT,
 // the port that was picked; of send, instead of ok, the receiver's name or none;

@@ -11,8 +11,8 @@ var stepUsage = [...]string{
 	VBind:       "bind NAME ADDR:PORT",
 	VListen:     "listen NAME",
 	VConnect:    "connect NAME ADDR:PORT [unaccepted]",
-	VInherit:    "inherit LISTENER CHILD ADDR[:PORT]",
-	VSet:        "set NAME OPTION=on|off, uid=N or dev=DEV",
+	VInherit:    "inherit LISTENER CHILD ADDR[:PORT] [cpu=N]",
+	VSet:        "set NAME OPTION=on|off, uid=N, dev=DEV or cpu=N",
 	VShutdown:   "shutdown NAME",
 	VDisconnect: "disconnect NAME",
 	VClose:      "close NAME",
@@ -211,7 +211,12 @@ func (p *parser) inherit(op *Op) (err *ParseError) {
 	if op.Addr.Addr().Unmap().IsUnspecified() {
 		return p.errorAt(w.at, atWildcard, "an address that the listener is reached at")
 	}
-	return nil
+	if len(p.words) > 0 && strings.HasPrefix(p.words[0].text, "cpu=") {
+		_, value := p.keyValue(p.words[0])
+		p.at[partCPU], p.words = p.words[0].at, p.words[1:]
+		op.CPU, err = p.processor(value, false)
+	}
+	return err
 }
 
 func (p *parser) batch(op *Op) *ParseError {
@@ -304,7 +309,7 @@ var attributeNames = func() (names []string) {
 	for _, o := range OptNames {
 		names = append(names, o.Name)
 	}
-	return append(names, "uid", "dev", "netns", "range")
+	return append(names, "uid", "dev", "cpu", "netns", "range")
 }()
 
 // attribute reads one option or attribute of a socket.
@@ -323,6 +328,9 @@ func (p *parser) attribute(op *Op, w word, key string, value word) (err *ParseEr
 		op.UID, err = p.uid(value)
 	case "dev":
 		op.Dev, err = p.device(value, false)
+	case "cpu":
+		p.at[partCPU] = w.at
+		op.CPU, err = p.processor(value, false)
 	case "netns":
 		p.at[partNet] = value.at
 		op.HasNet = true
@@ -331,7 +339,7 @@ func (p *parser) attribute(op *Op, w word, key string, value word) (err *ParseEr
 		op.Range, err = p.portRange(value)
 	default:
 		return p.errorAt(w.at, fmt.Sprintf("unknown option %q", w.text),
-			"v6only, reuseaddr, reuseport, no-port, transparent, uid=N, dev=DEV, netns=NAME or range=LO-HI", nearest(key, attributeNames))
+			"v6only, reuseaddr, reuseport, no-port, transparent, uid=N, dev=DEV, cpu=N, netns=NAME or range=LO-HI", nearest(key, attributeNames))
 	}
 	return err
 }
@@ -352,6 +360,11 @@ func (p *parser) setting(op *Op) (err *ParseError) {
 		op.Field = SetDev
 		op.Dev, err = p.device(value, true)
 		return err
+	case "cpu":
+		p.at[partCPU] = w.at
+		op.Field = SetCPU
+		op.CPU, err = p.processor(value, true)
+		return err
 	}
 	for _, o := range OptNames {
 		if o.Name != key {
@@ -363,8 +376,8 @@ func (p *parser) setting(op *Op) (err *ParseError) {
 		}
 		return nil
 	}
-	return p.errorAt(w.at, fmt.Sprintf("cannot set %q", w.text), "v6only, reuseaddr, reuseport, no-port or transparent with =on or =off, uid=N or dev=DEV",
-		nearest(key, attributeNames[:len(OptNames)+2]))
+	return p.errorAt(w.at, fmt.Sprintf("cannot set %q", w.text), "v6only, reuseaddr, reuseport, no-port or transparent with =on or =off, uid=N, dev=DEV or cpu=N",
+		nearest(key, attributeNames[:len(OptNames)+3]))
 }
 
 // results reads what follows the operation, up to the end of the line.

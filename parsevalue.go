@@ -70,6 +70,21 @@ func (p *parser) device(w word, none bool) (Dev, *ParseError) {
 	return Dev(d), nil
 }
 
+func (p *parser) processor(w word, none bool) (CPU, *ParseError) {
+	if none && w.text == NoCPU.String() {
+		return NoCPU, nil
+	}
+	n, ok := parseNumber(w.text, MaxProcessor)
+	if !ok {
+		expected := fmt.Sprintf("cpu=N, a number from 0 to %d without leading zeros", MaxProcessor)
+		if none {
+			expected += ", or cpu=none"
+		}
+		return NoCPU, p.errorAt(w.at, fmt.Sprintf("%q is not a processor", w.text), expected)
+	}
+	return Processor(int(n)), nil
+}
+
 func (p *parser) portRange(w word) (PortRange, *ParseError) {
 	lo, hi, _ := strings.Cut(w.text, "-")
 	l, okLo := parseNumber(lo, 1<<16-1)

@@ -103,6 +103,9 @@ func (op *Op) append(b []byte, names func(ID) string) []byte {
 		name(op.Sock)
 		name(op.Child)
 		word(inheritAddr(op.Addr))
+		if op.CPU != NoCPU {
+			word("cpu=" + op.CPU.String())
+		}
 	case VSet:
 		name(op.Sock)
 		word(op.setting())
@@ -147,6 +150,9 @@ func (op *Op) appendAttributes(b []byte, names func(ID) string) []byte {
 	if op.Dev != NoDev {
 		attribute("dev", op.Dev.String())
 	}
+	if op.CPU != NoCPU {
+		attribute("cpu", op.CPU.String())
+	}
 	if op.HasNet {
 		attribute("netns", names(op.Net))
 	}
@@ -167,6 +173,8 @@ func (op *Op) setting() string {
 		return "uid=" + strconv.FormatUint(uint64(op.UID), 10)
 	case SetDev:
 		return "dev=" + op.Dev.String()
+	case SetCPU:
+		return "cpu=" + op.CPU.String()
 	}
 	return "nothing"
 }

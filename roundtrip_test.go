@@ -324,9 +324,9 @@ func (b *traceBuilder) onLive(verb Verb, id ID, system System) (Op, bool) {
 		return Connect(id, b.address()), true
 	case VInherit:
 		at := b.address()
-		return Inherit(id, b.next, at), system != UDP && !at.Addr().Unmap().IsUnspecified()
+		return InheritOn(id, b.next, at, b.processor(system)), system != UDP && !at.Addr().Unmap().IsUnspecified()
 	case VSet:
-		return b.set(id), true
+		return b.set(id, system), true
 	case VListen:
 		return Listen(id), true
 	case VClose:
@@ -340,8 +340,13 @@ func (b *traceBuilder) onLive(verb Verb, id ID, system System) (Op, bool) {
 	return Disconnect(id), true
 }
 
-func (b *traceBuilder) set(id ID) Op {
-	switch b.n(3) {
+func (b *traceBuilder) set(id ID, system System) Op {
+	switch b.n(4) {
+	case 3:
+		if system == TCP {
+			return SetProcessor(id, b.processor(system))
+		}
+		fallthrough
 	case 0:
 		return SetOption(id, pick(&b.draws, OptNames...).Opt, b.yes())
 	case 1:
@@ -358,6 +363,7 @@ func (b *traceBuilder) socket(system System) Op {
 	op := NewSocket(b.next, f, Opt(b.n(int(allOpts)+1)))
 	op.UID = b.uid()
 	op.Dev = Dev(b.n(4))
+	op.CPU = b.processor(system)
 	op.Range = pick(&b.draws, PortRange{}, PortRange{1, 65535}, PortRange{7, 7})
 	if len(b.ns) > 0 && b.yes() {
 		op.HasNet, op.Net = true, pick(&b.draws, b.ns...)
@@ -396,6 +402,13 @@ func (b *traceBuilder) forget(id ID) {
 	b.live = slices.DeleteFunc(b.live, gone)
 	b.connected = slices.DeleteFunc(b.connected, gone)
 	b.waiting = slices.DeleteFunc(b.waiting, gone)
+}
+
+func (b *traceBuilder) processor(system System) CPU {
+	if system != TCP {
+		return NoCPU
+	}
+	return pick(&b.draws, NoCPU, Processor(0), Processor(1), Processor(MaxProcessor))
 }
 
 func (b *traceBuilder) uid() uint32 { return pick[uint32](&b.draws, 0, 1001, 1<<32-1) }

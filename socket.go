@@ -3,6 +3,7 @@ package reusecheck
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // ID names a socket (or a network namespace) within one trace: the index of
@@ -124,6 +125,31 @@ var devNames = [...]string{NoDev: "none", DevLo: "lo", Dev1: "d1", Dev2: "d2"}
 
 func (d Dev) String() string { return nameOf(devNames[:], int(d), "device") }
 
+// CPU is a processor of the machine: the one that a socket wants its connections
+// from (SO_INCOMING_CPU), or the one that a connection arrives on. The zero value
+// is none; [Processor] gives the others.
+type CPU uint16
+
+// NoCPU is no processor: a socket that asked for none, a connection of which
+// nobody says where it arrives.
+const NoCPU CPU = 0
+
+// MaxProcessor is the highest number of a processor that the trace language has.
+const MaxProcessor = 1023
+
+// Processor is the processor of a number, from 0 to MaxProcessor.
+func Processor(n int) CPU { return CPU(n + 1) }
+
+// Number is the processor's number, -1 for none: what SO_INCOMING_CPU takes.
+func (c CPU) Number() int { return int(c) - 1 }
+
+func (c CPU) String() string {
+	if c == NoCPU {
+		return "none"
+	}
+	return strconv.Itoa(c.Number())
+}
+
 // PortRange is an inclusive range of ports; the zero value is "not given".
 type PortRange struct{ Lo, Hi uint16 }
 
@@ -171,6 +197,7 @@ type Socket struct {
 	Opts   Opt // as they are now; V6Only is the effective one
 	UID    uint32
 	Dev    Dev
+	CPU    CPU // SO_INCOMING_CPU as it was given; what arrives later may have changed it
 	State  State
 	Range  PortRange // IP_LOCAL_PORT_RANGE, if given
 

@@ -21,7 +21,8 @@ import (
 //     it before, or a disconnect or shutdown ended that for certain;
 //   - expire of what no timewait left behind, or a second time;
 //   - a verb or a family that the system does not have: send in udp only, netns
-//     and exit in timewait only, inherit, timewait and expire not in udp;
+//     and exit in timewait only, inherit, timewait and expire not in udp, cpu= in
+//     tcp only;
 //   - a result that the verb cannot have, an oracle's answer that agrees with
 //     the stated one;
 //   - a value that has no text: a title of two lines, an unknown device.
@@ -187,7 +188,7 @@ func (op *Op) malformed() string {
 		refuse(op.Opts&^allOpts != 0, "an option is unknown")
 		refuse(op.Range != PortRange{} && badRange(op.Range), "the range is not one of ports from 1 to 65535")
 		refuse(!op.HasNet && op.Net != 0, "a namespace is given, but HasNet is not set")
-		rest.Family, rest.Opts, rest.UID, rest.Dev, rest.HasNet, rest.Net, rest.Range = 0, 0, 0, 0, false, 0, PortRange{}
+		rest.Family, rest.Opts, rest.UID, rest.Dev, rest.CPU, rest.HasNet, rest.Net, rest.Range = 0, 0, 0, 0, 0, false, 0, PortRange{}
 	case VBind, VConnect, VInherit:
 		refuse(!op.Addr.Addr().IsValid(), "the address is missing")
 		refuse(op.Addr.Addr().Zone() != "", "the address has a zone; a device is given with dev=")
@@ -195,7 +196,7 @@ func (op *Op) malformed() string {
 		switch op.Verb {
 		case VInherit:
 			refuse(op.Addr.Addr().Unmap().IsUnspecified(), atWildcard)
-			rest.Child = 0
+			rest.Child, rest.CPU = 0, 0
 		case VConnect:
 			rest.Unaccepted = false
 		}
@@ -205,13 +206,14 @@ func (op *Op) malformed() string {
 		rest.Addr, rest.From, rest.Dev = noAddr, noAddr, 0
 	case VSet:
 		refuse(op.Field == SetOpt && !isOneOpt(op.Opts), "set changes exactly one option")
-		refuse(op.Field < SetOpt || op.Field > SetDev, "what to set is missing")
+		refuse(op.Field < SetOpt || op.Field > SetCPU, "what to set is missing")
 		rest.clear(op.Field)
 	case VExit:
 		refuse(len(op.Batch) == 0, "no namespace is named")
 		rest.Batch = nil
 	}
 	refuse(op.Dev > Dev2, "the device is unknown; there are lo, d1 and d2")
+	refuse(op.CPU.Number() > MaxProcessor, fmt.Sprintf("the processor is none from 0 to %d", MaxProcessor))
 	refuse(!rest.blank(), fmt.Sprintf("it has a field set that %s does not use", op.Verb))
 	return bad
 }
@@ -226,12 +228,14 @@ func (op *Op) clear(f Field) {
 		op.UID = 0
 	case SetDev:
 		op.Dev = 0
+	case SetCPU:
+		op.CPU = 0
 	}
 }
 
 func (op *Op) blank() bool {
 	return op.Verb == 0 && op.Sock == 0 && op.Child == 0 && op.Family == 0 && op.Opts == 0 && !op.On && !op.Unaccepted &&
-		op.Field == 0 && op.UID == 0 && op.Dev == 0 && !op.HasNet && op.Net == 0 && op.Range == (PortRange{}) &&
+		op.Field == 0 && op.UID == 0 && op.Dev == 0 && op.CPU == 0 && !op.HasNet && op.Net == 0 && op.Range == (PortRange{}) &&
 		op.Addr == noAddr && op.From == noAddr && len(op.Batch) == 0
 }
 

@@ -125,7 +125,7 @@ func TestASocketWithAPortIsAnOwner(t *testing.T) {
 func TestAValueWithoutANameIsPrintedAsANumber(t *testing.T) {
 	for want, got := range map[string]string{
 		"time-wait": TimeWait.String(), "state(4)": (TimeWait + 1).String(), "scan": PathScan.String(), "path(4)": (PathScan + 1).String(),
-		"d2": Dev2.String(), "device(4)": (Dev2 + 1).String(), "udp6": UDP6.String(), "family(5)": (UDP6 + 1).String(), "family(0)": Family(0).String(),
+		"d2": Dev2.String(), "device(4)": (Dev2 + 1).String(), "udp6": UDP6.String(), "none": NoCPU.String(), "0": Processor(0).String(), "family(5)": (UDP6 + 1).String(), "family(0)": Family(0).String(),
 	} {
 		if got != want {
 			t.Errorf("printed %q, not %q", got, want)
