@@ -2,6 +2,7 @@ package shrink_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,5 +189,85 @@ func TestRandomHistoriesOfAFlawedPurgeShrinkToOneTraceAFinding(t *testing.T) {
 	}
 	if len(traces) < 6 || starts < 3*len(traces)/2 {
 		t.Errorf("%d findings from %d starts are too few to compare", len(traces), starts)
+	}
+}
+
+// made counts the namespaces that exit together, the sockets in them that bind,
+// and those in other made namespaces that do.
+func made(t *rc.Trace) (batch, inside, outside int) {
+	in, binds := map[rc.ID]rc.ID{}, []rc.ID{}
+	for i := range t.Steps {
+		switch op := &t.Steps[i].Op; op.Verb {
+		case rc.VSocket:
+			if op.HasNet {
+				in[op.Sock] = op.Net
+			}
+		case rc.VBind:
+			if !slices.Contains(binds, op.Sock) {
+				binds = append(binds, op.Sock)
+			}
+		case rc.VExit:
+			batch = len(op.Batch)
+			for _, s := range binds {
+				net, ok := in[s]
+				switch {
+				case !ok:
+				case slices.Contains(op.Batch, net):
+					inside++
+				default:
+					outside++
+				}
+			}
+			return batch, inside, outside
+		}
+	}
+	return 0, 0, 0
+}
+
+func TestNamespacesAreMergedAndLeaveTheirBatch(t *testing.T) {
+	const two = "system timewait\nnetns p\nnetns q\nsocket x tcp4 netns=p\nbind x 127.0.0.1:40000\nsocket y tcp4 netns=q\nbind y 127.0.0.1:40000\nexit p,q\n"
+	for _, c := range []struct {
+		name, start, want string
+		fails             func(*rc.Trace) bool
+	}{
+		{
+			"two sockets of a batch can be in one namespace", two,
+			"netns a\nsocket b tcp4 netns=a\nsocket c tcp4 netns=a\nbind b 127.0.0.1:40000\nbind c 127.0.0.1:40000\nexit a",
+			func(t *rc.Trace) bool {
+				_, inside, _ := made(t)
+				return inside > 1
+			},
+		},
+		{
+			"a namespace that need not exit does not", two,
+			"netns a\nnetns b\nsocket c tcp4 netns=a\nsocket d tcp4 netns=b\nbind c 127.0.0.1:40000\nbind d 127.0.0.1:40000\nexit a",
+			func(t *rc.Trace) bool {
+				nets := map[rc.ID]bool{}
+				for i := range t.Steps {
+					if op := &t.Steps[i].Op; op.HasNet {
+						nets[op.Net] = true
+					}
+				}
+				_, inside, outside := made(t)
+				return inside+outside > 1 && len(nets) > 1
+			},
+		},
+		{
+			"two exits become one", "system timewait\nnetns p\nnetns q\nexit q\nexit p\n", "netns a\nnetns b\nexit a,b",
+			func(t *rc.Trace) bool {
+				exited := 0
+				for i := range t.Steps {
+					exited += len(t.Steps[i].Op.Batch)
+				}
+				return exited > 1
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, rep := shrink.Run(parse(t, c.start), valid(t, c.fails), shrink.Options{})
+			if d := cmp.Diff(c.want, steps(got)); d != "" || !rep.Minimal {
+				t.Errorf("minimal: %t (-want +got):\n%s", rep.Minimal, d)
+			}
+		})
 	}
 }
