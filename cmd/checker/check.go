@@ -29,8 +29,8 @@ func newCheck(std streams) *cobra.Command {
 		Short: "search random histories of a modelled kernel for findings",
 		Long: `Check plays random histories on a modelled kernel, holds every step to the
 properties and prints each distinct finding once: the property, the smallest
-trace that shows it, and why. It does so for one system after the other, tcp and
-udp, as far as the kernel models them.
+trace that shows it, and why. It does so for one system after the other, tcp, udp
+and timewait, as far as the kernel models them.
 
 The same seed prints the same text, whatever the number of workers; how long it
 took goes to standard error. With --time the budget is the clock's, so that the
