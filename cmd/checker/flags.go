@@ -66,20 +66,29 @@ func complete(cmd *cobra.Command, flag string, words func(typed string) []string
 	}
 }
 
-// kernelWords are the generations, and after one of them every change that can
-// be added or taken away.
+// kernelWords are the generations, and after a kernel every change that can be
+// added or taken away. A sign may also be the hyphen of a change's name.
 func kernelWords(typed string) []string {
-	end := strings.LastIndexAny(typed, "+-")
-	if end < 0 {
-		return generationNames()
-	}
-	var s []string
-	for _, sys := range spec.Systems {
-		for _, c := range model.ChangesOf(sys.Name) {
-			s = append(s, typed[:end+1]+c.Name+"\t"+c.Subject)
+	for i := range typed {
+		if typed[i] != '+' && typed[i] != '-' {
+			continue
+		}
+		if _, err := model.Parse(typed[:i]); err != nil {
+			continue
+		}
+		var s []string
+		for _, sys := range spec.Systems {
+			for _, c := range model.ChangesOf(sys.Name) {
+				if strings.HasPrefix(c.Name, typed[i+1:]) {
+					s = append(s, typed[:i+1]+c.Name+"\t"+c.Subject)
+				}
+			}
+		}
+		if len(s) > 0 {
+			return s
 		}
 	}
-	return s
+	return generationNames()
 }
 
 func generationNames() []string {
