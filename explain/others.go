@@ -75,21 +75,24 @@ func (w *teller) movedTo(id rc.ID, was *rc.Socket) {
 func (w *teller) inherit() {
 	op, got := &w.o.Op, &w.o.Got
 	l, c := w.t.Name(op.Sock), w.t.Name(op.Child)
-	at := op.Addr.Addr().String()
+	at, on := op.Addr.Addr().String(), ""
+	if op.CPU != rc.NoCPU {
+		on = " on processor " + op.CPU.String()
+	}
 	switch listener := w.o.Socket(op.Sock); {
 	case got.Kind == rc.OK && op.Addr.Port() != 0 && listener != nil && op.Addr.Port() != listener.Local.Port():
 		w.say("A connection to %s is redirected to %s, which accepts it as %s. Nobody is asked: %s becomes an owner of port %d, with the options of "+
 			"its listener.", op.Addr, l, c, c, op.Addr.Port())
 		w.cacheAfter()
 	case got.Kind == rc.OK:
-		w.say("A connection to %s arrives and %s accepts it as %s. Nobody is asked: an accepted socket shares the port of its listener "+
-			"and takes over its options.", at, l, c)
+		w.say("A connection to %s arrives%s and %s accepts it as %s. Nobody is asked: an accepted socket shares the port of its listener "+
+			"and takes over its options.", at, on, l, c)
 	case got.Kind == rc.Received:
 		why := ""
 		if w.o.Verdict.Agrees {
 			why = ": that listener fits it at least as well"
 		}
-		w.say("A connection to %s arrives, and %s gets it, not %s%s.", at, w.t.Name(got.Who), l, why)
+		w.say("A connection to %s arrives%s, and %s gets it, not %s%s.", at, on, w.t.Name(got.Who), l, why)
 	default:
 		w.out.Why = rule(got.Reason, nil, l, nil, "")
 		w.say("A connection to %s is refused: %s.", at, w.out.Why)
@@ -144,6 +147,10 @@ func setting(op *rc.Op, name string) string {
 		return name + " is bound to no device any more"
 	case op.Field == rc.SetDev:
 		return fmt.Sprintf("%s is bound to the device %s", name, op.Dev)
+	case op.Field == rc.SetCPU && op.CPU == rc.NoCPU:
+		return name + " wants the connections of no processor any more"
+	case op.Field == rc.SetCPU:
+		return fmt.Sprintf("%s wants the connections of processor %s", name, op.CPU)
 	case op.On:
 		return fmt.Sprintf("%s gets %s", name, op.Opts)
 	}

@@ -133,4 +133,7 @@ func (w *teller) socket() {
 	if op.Dev != rc.NoDev {
 		w.say("It is bound to the device %s.", op.Dev)
 	}
+	if op.CPU != rc.NoCPU {
+		w.say("It wants the connections of processor %s.", op.CPU)
+	}
 }

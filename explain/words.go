@@ -69,6 +69,9 @@ func about(s *rc.Socket) string {
 	if s.Dev != rc.NoDev {
 		parts = append(parts, "on "+s.Dev.String())
 	}
+	if s.CPU != rc.NoCPU {
+		parts = append(parts, "for processor "+s.CPU.String())
+	}
 	switch s.State {
 	case rc.Listening:
 		parts = append(parts, "listening")

@@ -36,8 +36,12 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		}
 		defer done()
 	}
+	tries := inheritTries
+	if op.CPU != reusecheck.NoCPU {
+		tries = processorTries
+	}
 	for try := 0; ; try++ {
-		client, err := r.client(to)
+		client, err := r.client(to, op.CPU)
 		if err != nil {
 			return answer(err)
 		}
@@ -62,15 +66,15 @@ func (r *runner) inherit(l *socket, op reusecheck.Op) (reusecheck.Answer, error)
 		// A group hands connections out by a hash of the client's address, so
 		// the named member gets one of many, unless the group is not asked:
 		// its first member may have lost reuseport since.
-		if by.group == 0 || by.group != l.group || try == inheritTries {
+		if by.group == 0 || by.group != l.group || try == tries {
 			return reusecheck.Answer{Kind: reusecheck.Received, Who: by.id}, nil
 		}
 	}
 }
 
 // client opens a connection from an address and a port that the trace does not
-// use. A refusal by the kernel is a unix.Errno.
-func (r *runner) client(to netip.AddrPort) (fd int, err error) {
+// use, on a processor if one is given. A refusal by the kernel is a unix.Errno.
+func (r *runner) client(to netip.AddrPort, on reusecheck.CPU) (fd int, err error) {
 	addr := to.Addr().Unmap()
 	domain := unix.AF_INET6
 	if addr.Is4() {
@@ -91,7 +95,8 @@ func (r *runner) client(to netip.AddrPort) (fd int, err error) {
 	if addr.Is4() {
 		family = reusecheck.TCP4
 	}
-	if err := r.open(fd, kernelAddr(family, netip.AddrPortFrom(addr, to.Port()))); err != nil {
+	err = onProcessor(on, func() error { return r.open(fd, kernelAddr(family, netip.AddrPortFrom(addr, to.Port()))) })
+	if err != nil {
 		abort(fd)
 		return -1, err
 	}

@@ -81,7 +81,7 @@ func (u *Unavailable) Error() string {
 // Feature is one thing that testing the running kernel needs, and whether this
 // machine has it.
 type Feature struct {
-	Name string // "root", "network namespace", "veth", "socket lookup", "socket destroy"
+	Name string // "root", "network namespace", "veth", "processors", "socket lookup", "socket destroy"
 	OK   bool
 	Why  string // why not, or how it is provided
 }

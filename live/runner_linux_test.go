@@ -328,7 +328,7 @@ func TestAllFeaturesAreHereOrHaveAReason(t *testing.T) {
 			need(t, &reusecheck.Unsupported{What: f.Name, Why: f.Why})
 		}
 	}
-	for _, want := range []string{"network namespace", "uids", "veth", "socket destroy", "socket lookup"} {
+	for _, want := range []string{"network namespace", "uids", "veth", "processors", "socket destroy", "socket lookup"} {
 		if !names[want] {
 			t.Errorf("nothing is said of %s", want)
 		}

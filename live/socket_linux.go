@@ -141,6 +141,11 @@ func (r *runner) dress(s *socket, op reusecheck.Op) error {
 			return err
 		}
 	}
+	if op.CPU != reusecheck.NoCPU {
+		if err := s.setProcessor(op.CPU); err != nil {
+			return err
+		}
+	}
 	if op.Dev != reusecheck.NoDev {
 		return r.setDevice(s, op.Dev)
 	}
@@ -206,6 +211,8 @@ func (r *runner) set(s *socket, op reusecheck.Op) (reusecheck.Answer, error) {
 		err = s.setOption(op.Opts, op.On)
 	case reusecheck.SetDev:
 		err = r.setDevice(s, op.Dev)
+	case reusecheck.SetCPU:
+		err = s.setProcessor(op.CPU)
 	case reusecheck.SetUID:
 		if r.uids != nil && int(op.UID) != r.base {
 			return reusecheck.Answer{}, r.uids

@@ -22,7 +22,7 @@ type Change struct {
 func oldest() Rules {
 	return Rules{
 		lastResort: true, autoSharesReuse: true, autoSharesPort: true,
-		timeWaitForgets: true, keepsAddress: true, childUID0: true,
+		timeWaitForgets: true, keepsAddress: true, childUID0: true, groupByCPU: true,
 	}
 }
 
@@ -34,10 +34,11 @@ var changes = []Change{
 		set:     func(r *Rules) { r.autoSharesReuse = false },
 	},
 	{
-		Name: "reuseport-groups", Commit: "c125e80b8868", Since: "4.6", Rows: "26, 28",
+		Name: "reuseport-groups", Commit: "c125e80b8868", Since: "4.6", Rows: "26, 27, 28",
 		Subject: "soreuseport: fast reuseport TCP socket selection",
-		Doc:     "The listener look-up ends at the first reuseport group that it meets with a better score, so a better listener behind it is not seen.",
-		set:     func(r *Rules) { r.firstReuseport, r.frontIPv6 = true, true },
+		Doc: "The listener look-up ends at the first reuseport group that it meets with a better score, so a better listener behind it is not seen. " +
+			"Within the group a hash decides, and the processor that a member asked for does not count.",
+		set: func(r *Rules) { r.firstReuseport, r.frontIPv6, r.groupByCPU = true, true, false },
 	},
 	{
 		Name: "reuseport-order", Commit: "d894ba18d4e4 ?", Since: "4.6", Rows: "28",
@@ -128,6 +129,13 @@ var changes = []Change{
 		Subject: "tcp: Add TIME_WAIT sockets in bhash2",
 		Doc:     "Address buckets hold TIME_WAIT sockets.",
 		set:     func(r *Rules) { r.noTimeWait2 = false },
+	},
+	{
+		Name: "group-incoming-cpu", Commit: "b261eda84ec1", Since: "6.2", Stable: "6.1 (seen on 6.1.192), 6.0", Rows: "27",
+		Subject: "soreuseport: Fix socket selection for SO_INCOMING_CPU.",
+		Doc: "Within a reuseport group the member takes a connection that asked for the processor which it arrives on; " +
+			"the hash picks among the members only where none did (checked on 6.1, 6.12 and 6.18).",
+		set: func(r *Rules) { r.groupByCPU = true },
 	},
 	{
 		Name: "bucket-family-test", Commit: "5456262d2baa", Since: "6.2", Stable: "6.1, distributions' 6.0.16", Rows: "15",

@@ -51,7 +51,8 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	t.wakeTimeWait(t.socks[i].addr, t.socks[i].num, dst, op.Addr.Port())
 	s = &t.socks[i]
 	s.sentSYN = true
-	l, _ := t.lookup(dst, op.Addr.Port())
+	s.cpu, s.heard = rc.NoCPU, true
+	l, _ := t.lookup(dst, op.Addr.Port(), rc.NoCPU)
 	if l < 0 {
 		t.connectFailed(i)
 		r.Answer, r.Reason = rc.Fail(rc.ECONNREFUSED), rc.RefuseNoListener
@@ -290,7 +291,7 @@ func (t *TCP) child(l int32, id rc.ID, dst addr, port uint16) int32 {
 	ls, lo := &t.socks[l], &t.owns[l]
 	s, o := &t.socks[c], &t.owns[c]
 	s.is6, s.addr, s.num = ls.is6, dst, port
-	s.linked, s.addrLock, s.sentSYN = true, ls.addrLock, true
+	s.linked, s.addrLock, s.sentSYN, s.heard = true, ls.addrLock, true, true
 	s.noPort, s.transparent = ls.noPort, ls.transparent
 	o.uid, o.dev = lo.uid, lo.dev
 	o.flags = lo.flags&(reuseAddr|reusePort|v6only) | established
@@ -327,35 +328,19 @@ func (t *TCP) inherit(l int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 			return answer(r, rc.ECONNREFUSED, rc.RefuseNoListener)
 		}
 	} else {
-		got, group := none, none
+		by := none
 		if port != 0 {
-			got, group = t.lookup(dst, port)
+			by = t.takenAs(l, dst, port, op.CPU, seen)
 		}
 		switch {
-		case got < 0:
+		case by < 0:
 			return answer(r, rc.ECONNREFUSED, rc.RefuseNoListener)
-		case got != l && (group < 0 || t.socks[l].group != group):
-			if o := t.find(seen.Who); seen.Kind == rc.Received && o >= 0 && group >= 0 && t.socks[o].group == group {
-				got = o // any member of the group may take it
-			}
-			r.Answer = rc.Answer{Kind: rc.Received, Who: t.socks[got].id}
-			r.Path = rc.PathNone
-			return r
-		case t.preferred(seen, l, group):
-			r.Answer, r.Path = seen, rc.PathNone
+		case by != l:
+			r.Answer, r.Path = rc.Answer{Kind: rc.Received, Who: t.socks[by].id}, rc.PathNone
 			return r
 		}
 	}
 	t.child(l, op.Child, dst, port)
 	r.Answer, r.Path = rc.Success, rc.PathNone
 	return r
-}
-
-// preferred reports whether another stack may have given a connection to another
-// member of the named listener's group however often it was tried: a member that
-// received a packet before it listened (the answer to a SYN) is preferred on the
-// processor that the packet came in on (seen on 6.1 and 6.12).
-func (t *TCP) preferred(seen rc.Answer, l, group int32) bool {
-	o := t.find(seen.Who)
-	return seen.Kind == rc.Received && o >= 0 && o != l && group >= 0 && t.socks[o].group == group && t.socks[o].sentSYN
 }

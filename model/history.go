@@ -31,7 +31,7 @@ var history = []Row{
 	{"24", "6.18", "6.18+first-bind-fix", "the first owner is never recognised: every bind scans"},
 	{"25", "5.4-timewait-reuseport", "5.4", "a TIME_WAIT socket forgets reuseport"},
 	{"26", "6.18", "6.18+best-listener", "the listener look-up ends at the first reuseport group"},
-	{"27", "", "", "the choice within a reuseport group ignores SO_INCOMING_CPU: the trace language has no processors"},
+	{"27", "6.1-group-incoming-cpu", "6.1", "the choice within a reuseport group ignores SO_INCOMING_CPU"},
 	{"28", "4.9-reuseport-order", "4.9", "an IPv6 reuseport listener takes IPv4 connections from an IPv4 one"},
 	{"E1", "6.1", "6.1+address-only-buckets", "a v4-mapped binder does not look at a bucket of ::ffff:0.0.0.0 that an IPv6 socket made"},
 	{"E2", "6.12", "6.12+unaccepted-child-user", "a connection that nobody accepted yet counts as user 0, and refuses the listener's own user"},

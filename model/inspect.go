@@ -57,7 +57,7 @@ func (t *TCP) Sockets(yield func(*rc.Socket) bool) {
 			continue
 		}
 		o := &t.owns[i]
-		v := rc.Socket{ID: s.id, Family: rc.TCP4, UID: o.uid, Dev: o.dev, Range: s.span,
+		v := rc.Socket{ID: s.id, Family: rc.TCP4, UID: o.uid, Dev: o.dev, CPU: s.cpu, Range: s.span,
 			Local:      netip.AddrPortFrom(s.addr.netip(s.is6), s.num),
 			PortLocked: s.portLock, AddrLocked: s.addrLock, ByConnect: o.flags&byConnect != 0}
 		if s.is6 {

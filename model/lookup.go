@@ -34,37 +34,38 @@ func (t *TCP) leaveListeners(i int32) { t.socks[i].serial, t.socks[i].group = no
 // lookup finds the listener that takes a connection which arrives on the
 // loopback: first among those of exactly that address, then among the
 // wildcards; a listener on the loopback device beats one on none, an IPv4 one
-// a dual-stack one. With a reuseport group it gives the group too: any member
-// may take it.
-func (t *TCP) lookup(dst addr, port uint16) (listener, group int32) {
+// a dual-stack one, and one that asked for the connection's processor one that did
+// not. With a reuseport group it gives the group too.
+func (t *TCP) lookup(dst addr, port uint16, on rc.CPU) (listener, group int32) {
 	p := t.index.get(port)
 	if p < 0 {
 		return none, none
 	}
-	if l, g := t.best(p, dst, dst); l >= 0 {
+	if l, g := t.best(p, dst, dst, on); l >= 0 {
 		return l, g
 	}
-	if l, g := t.best(p, dst, any4); l >= 0 && dst.is4() {
+	if l, g := t.best(p, dst, any4, on); l >= 0 && dst.is4() {
 		// The wildcards of both families stand in one list.
 		return l, g
 	}
 	if dst.is4() {
 		return none, none
 	}
-	return t.best(p, dst, addr{})
+	return t.best(p, dst, addr{}, on)
 }
 
 // topScore is the best score of a listener: 1, one more on the loopback device,
-// one more for an IPv4 socket that takes IPv4.
-const topScore = 3
+// one more for an IPv4 socket that takes IPv4, one more for the connection's
+// processor (as seen on 6.18).
+const topScore = 4
 
 // best is the best listener bound to at, which is dst or a wildcard; for IPv4
 // the wildcards of both families are looked at as one.
-func (t *TCP) best(p int32, dst, at addr) (listener, group int32) {
+func (t *TCP) best(p int32, dst, at addr, on rc.CPU) (listener, group int32) {
 	// first[n] is the listener with a score of n or more that is met first.
-	first := [topScore + 1]int32{none, none, none, none}
+	first := [topScore + 1]int32{none, none, none, none, none}
 	t.ownersOf(p, func(j int32) bool {
-		n := t.score(j, dst, at)
+		n := t.score(j, dst, at, on)
 		for ; n > 0; n-- {
 			if first[n] < 0 || t.place(j) < t.place(first[n]) {
 				first[n] = j
@@ -95,7 +96,7 @@ func (t *TCP) grouped(j int32) bool {
 }
 
 // score is 0 for a socket that cannot take a connection to dst.
-func (t *TCP) score(j int32, dst, at addr) int {
+func (t *TCP) score(j int32, dst, at addr, on rc.CPU) int {
 	o, s := &t.owns[j], &t.socks[j]
 	switch {
 	case o.flags&listens == 0 || s.serial < 0,
@@ -110,6 +111,9 @@ func (t *TCP) score(j int32, dst, at addr) int {
 		n++
 	}
 	if dst.is4() && !s.is6 {
+		n++
+	}
+	if on != rc.NoCPU && s.cpu == on {
 		n++
 	}
 	return n

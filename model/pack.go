@@ -290,6 +290,8 @@ func (c *Codec) sock(t *TCP, i int32) (uint64, error) {
 		return 0, &OutOfDomain{fmt.Sprintf("an address of %s", s.id)}
 	case port < 0 || dest < 0:
 		return 0, &OutOfDomain{fmt.Sprintf("port %d or %d", s.num, s.dest)}
+	case s.cpu != rc.NoCPU:
+		return 0, &OutOfDomain{fmt.Sprintf("the processor of %s", s.id)}
 	case uid < 0:
 		return 0, &OutOfDomain{fmt.Sprintf("user %d", o.uid)}
 	}

@@ -44,6 +44,7 @@ type Rules struct {
 	optionsFixed    bool // reuseaddr and reuseport cannot change on a bound socket
 	onceOnly        bool // a socket that sent a SYN never listens, one that listened never connects
 	firstReuseport  bool // the listener look-up ends at the first reuseport group
+	groupByCPU      bool // a reuseport group prefers the member whose processor a connection arrives on
 	frontIPv6       bool // IPv6 reuseport listeners do not stand behind IPv4 ones
 	childUID0       bool // a child that nobody accepted yet counts as uid 0
 }

@@ -142,7 +142,7 @@ func (t *TCP) socket(op rc.Op, r rc.Result) rc.Result {
 		s.addr = any4
 	}
 	s.noPort, s.transparent = op.Opts.Has(rc.NoPort), op.Opts.Has(rc.Transparent)
-	s.span = op.Range
+	s.span, s.cpu = op.Range, op.CPU
 	o.uid, o.dev = op.UID, op.Dev
 	o.flags = flagsOf(op.Opts)
 	if !s.is6 {
@@ -288,6 +288,8 @@ func (t *TCP) set(i int32, op rc.Op, r rc.Result) rc.Result {
 		o.uid = op.UID
 	case rc.SetDev:
 		o.dev = op.Dev
+	case rc.SetCPU:
+		s.cpu, s.heard = op.CPU, false
 	case rc.SetOpt:
 		f := flagsOf(op.Opts)
 		switch {

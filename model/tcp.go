@@ -54,7 +54,10 @@ type sock struct {
 	sentSYN, listened        bool
 	twin                     bool // another connection has its 4-tuple
 	behind                   bool // stands behind the other listeners
+	heard                    bool // a packet has set its processor since it asked for one
 	live                     bool
+
+	cpu reusecheck.CPU // the processor it asked for
 
 	span   reusecheck.PortRange
 	queue  int32 // the listener in whose queue a pending child waits

@@ -146,7 +146,7 @@ func (t *TCP) wantPicked(m *member, f flow, r reusecheck.PortRange) reusecheck.A
 
 // wantReached is ok if somebody is there to connect to.
 func (t *TCP) wantReached(f flow, ok reusecheck.Answer) reusecheck.Answer {
-	if ts := t.takersOf(f.dst); f.src != f.dst {
+	if ts := t.takersOf(f.dst, reusecheck.NoCPU); f.src != f.dst {
 		if l, _ := ts.pick(); l == none {
 			return reusecheck.Fail(reusecheck.ECONNREFUSED)
 		}

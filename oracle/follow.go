@@ -66,7 +66,7 @@ func (t *TCP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 
 func (t *TCP) create(op reusecheck.Op) {
 	t.add(reusecheck.Socket{
-		ID: op.Sock, Family: op.Family, Opts: op.Opts, UID: op.UID, Dev: op.Dev, Range: op.Range,
+		ID: op.Sock, Family: op.Family, Opts: op.Opts, UID: op.UID, Dev: op.Dev, CPU: op.CPU, Range: op.Range,
 		Local: netip.AddrPortFrom(reusecheck.Canonical(op.Family, netip.Addr{}), 0),
 	})
 }
@@ -78,6 +78,8 @@ func (m *member) set(op reusecheck.Op) {
 		m.UID = op.UID
 	case reusecheck.SetDev:
 		m.Dev = op.Dev
+	case reusecheck.SetCPU:
+		m.CPU, m.heard = op.CPU, false
 	case reusecheck.SetOpt:
 		before := m.contradictory()
 		if m.Opts &^= op.Opts; op.On {
@@ -157,7 +159,7 @@ func (t *TCP) listened(m *member, got reusecheck.Answer) {
 func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 	f := flowOf(m, to)
 	src := reusecheck.Canonical(m.Family, f.src.Addr())
-	m.used = true
+	m.used, m.heard = true, true
 	if m.Owner() {
 		t.move(m, netip.AddrPortFrom(src, m.Local.Port()))
 	} else {
@@ -176,7 +178,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 // acceptOther adds the nameless end that a listener accepts.
 func (t *TCP) acceptOther(opener reusecheck.ID, f flow) {
 	t.replaceTimeWait(flow{f.dst, f.src})
-	ts := t.takersOf(f.dst)
+	ts := t.takersOf(f.dst, reusecheck.NoCPU)
 	slot, sure := ts.pick()
 	if slot == none {
 		return
@@ -188,15 +190,16 @@ func (t *TCP) acceptOther(opener reusecheck.ID, f flow) {
 }
 
 // accept adds the socket that listener l accepts: with l's options, user and
-// device as they are now, and without a claim of its own on the port.
+// device as they are now, without a claim of its own on the port, and on the
+// processor that its packets come in on.
 func (t *TCP) accept(l *reusecheck.Socket, id reusecheck.ID, at netip.AddrPort) *member {
 	s := *l
 	s.ID = id
 	s.State = reusecheck.Connected
 	s.Local = netip.AddrPortFrom(reusecheck.Canonical(l.Family, at.Addr()), at.Port())
-	s.PortLocked, s.ByConnect = false, false
+	s.PortLocked, s.ByConnect, s.CPU = false, false, reusecheck.NoCPU
 	m := t.add(s)
-	m.used = true
+	m.used, m.heard = true, true
 	return m
 }
 
@@ -218,7 +221,7 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 		return
 	}
 	late := errno == reusecheck.EINVAL && m.used
-	m.used = true
+	m.used, m.heard = true, true
 	switch errno {
 	case reusecheck.ENETUNREACH, reusecheck.EAFNOSUPPORT, reusecheck.EACCES, reusecheck.EPERM,
 		reusecheck.EISCONN, reusecheck.EALREADY, reusecheck.EINPROGRESS:
@@ -295,7 +298,7 @@ func (t *TCP) shutDown(m *member) {
 
 // queue leaves the nameless end of a connection with the listener that has it.
 func (t *TCP) queue(other *member) {
-	ts := t.takersOf(unmapped(other.Local))
+	ts := t.takersOf(unmapped(other.Local), reusecheck.NoCPU)
 	slot, sure := ts.pick()
 	if slot != none {
 		other.waits = t.socks[slot].ID

@@ -49,7 +49,7 @@ func (t *TCP) Judge(op reusecheck.Op, got reusecheck.Answer) Verdict {
 	case reusecheck.VConnect:
 		return t.judgeConnect(m, op.Addr, got)
 	case reusecheck.VInherit:
-		return t.judgeInherit(m, op.Addr, got)
+		return t.judgeInherit(m, op, got)
 	}
 	// set, shutdown, disconnect, close, timewait, expire: they ask no owner.
 	return agree(got)

@@ -8,17 +8,20 @@ import (
 
 // The marks of a listener that a connection could go to. A listener of the
 // address itself is preferred to a wildcard one; then one that is bound to the
-// device, and one of IPv4 for an IPv4 connection, to one that is not. Between a
-// device-bound dual-stack listener and an IPv4 one without a device nothing is
-// documented: either is right.
+// device, one of IPv4 for an IPv4 connection, and one that asked for the
+// connection's processor, to one that is not. Between a device-bound dual-stack
+// listener and an IPv4 one without a device nothing is documented: either is
+// right, and so it is with the processor against these two.
 //
 // Sources: the man pages say where a listener receives, not who wins; that is
 // fixed by the kernel's selftests reuseport_addr_any (address before wildcard)
 // and reuseport_dualstack (IPv4 before dual-stack), and for the device by the
-// report of history row 26.
+// report of history row 26. SO_INCOMING_CPU is documented in socket(7): the flow
+// is to be handled by a listener on the processor that it comes in on.
 const (
 	markFamily = 1 << iota
 	markDevice
+	markCPU
 	markExact
 	markSets // how many sets of marks there are
 )
@@ -37,18 +40,29 @@ type takers struct {
 	first [markSets]int32 // one of them
 	// mixed says that they differ in what an accepted socket takes from them.
 	mixed [markSets]bool
+	on    reusecheck.CPU // the processor that the connection arrives on
+	// total counts them all, and wanting those that asked for some processor.
+	total, wanting int
 }
 
 // takersOf looks at every owner of the port that a connection over the loopback
-// device goes to.
-func (t *TCP) takersOf(to netip.AddrPort) (ts takers) {
+// device goes to, on a processor or on one that nobody asked for.
+func (t *TCP) takersOf(to netip.AddrPort, on reusecheck.CPU) (ts takers) {
 	dst := to.Addr().Unmap()
+	ts.on = on
 	for i := t.firstOf(to.Port()); i != none; i = t.socks[i].next {
 		l := &t.socks[i]
 		if l.State != reusecheck.Listening || !takes(&l.Socket, dst) {
 			continue
 		}
 		marks := marksOf(&l.Socket, dst)
+		if on != reusecheck.NoCPU && l.CPU == on && !l.heard {
+			marks |= markCPU
+		}
+		ts.total++
+		if l.CPU != reusecheck.NoCPU {
+			ts.wanting++
+		}
 		if ts.count[marks]++; ts.count[marks] == 1 {
 			ts.first[marks] = i
 		} else if !inheritAlike(&l.Socket, &t.socks[ts.first[marks]].Socket) {
@@ -84,9 +98,10 @@ func inheritAlike(a, b *reusecheck.Socket) bool { return a.UID == b.UID && a.Opt
 
 // best reports whether listeners with these marks are there and none beats them.
 func (ts *takers) best(marks int) bool {
-	if ts.count[marks] == 0 {
-		return false
-	}
+	return ts.count[marks] > 0 && ts.unbeaten(marks)
+}
+
+func (ts *takers) unbeaten(marks int) bool {
 	for other, n := range ts.count {
 		if n > 0 && beats(other, marks) {
 			return false
@@ -95,17 +110,22 @@ func (ts *takers) best(marks int) bool {
 	return true
 }
 
-// bestIs reports whether l is among the best.
+// bestIs reports whether l is, or may be, among the best: a packet may have put
+// it on the connection's processor.
 func (ts *takers) bestIs(l *member, to netip.AddrPort) bool {
 	dst := to.Addr()
-	return l.State == reusecheck.Listening && l.Local.Port() == to.Port() &&
-		takes(&l.Socket, dst) && ts.best(marksOf(&l.Socket, dst))
+	marks := marksOf(&l.Socket, dst)
+	if ts.on != reusecheck.NoCPU && (l.CPU == ts.on || l.heard) {
+		marks |= markCPU
+	}
+	return l.State == reusecheck.Listening && l.Local.Port() == to.Port() && takes(&l.Socket, dst) && ts.unbeaten(marks)
 }
 
 // pick is one of the best listeners, none when nobody listens; sure says that
-// whichever takes the connection, the accepted socket is the same.
+// whichever takes the connection, the accepted socket is the same. It is not said
+// where one of several asked for a processor and nobody says which it is.
 func (ts *takers) pick() (slot int32, sure bool) {
-	slot, sure = none, true
+	slot, sure = none, ts.on != reusecheck.NoCPU || ts.wanting == 0 || ts.total == 1
 	for marks := range ts.count {
 		switch {
 		case !ts.best(marks):
@@ -120,7 +140,8 @@ func (ts *takers) pick() (slot int32, sure bool) {
 
 // judgeInherit judges who takes a connection that arrives at addr. Nobody's
 // reuse is asked: an accepted socket shares its listener's port by nature.
-func (t *TCP) judgeInherit(l *member, addr netip.AddrPort, got reusecheck.Answer) Verdict {
+func (t *TCP) judgeInherit(l *member, op reusecheck.Op, got reusecheck.Answer) Verdict {
+	addr := op.Addr
 	switch {
 	case l.State != reusecheck.Listening:
 		return t.impossible(l, reusecheck.RefuseState, reusecheck.ECONNREFUSED, got)
@@ -137,13 +158,30 @@ func (t *TCP) judgeInherit(l *member, addr netip.AddrPort, got reusecheck.Answer
 	if dst.IsUnspecified() || !isLocal(dst) {
 		return open(got, openRoute)
 	}
-	return t.judgeTaken(l, netip.AddrPortFrom(dst, number), got)
+	return t.judgeArrived(l, netip.AddrPortFrom(dst, number), op.CPU, got)
+}
+
+// judgeArrived judges who takes a connection on its processor; where nobody says
+// which that is, what is right on any one of them is right.
+func (t *TCP) judgeArrived(l *member, to netip.AddrPort, on reusecheck.CPU, got reusecheck.Answer) Verdict {
+	v := t.judgeTaken(l, to, on, got)
+	if v.Agrees || on != reusecheck.NoCPU {
+		return v
+	}
+	for i := t.firstOf(to.Port()); i != none; i = t.socks[i].next {
+		if cpu := t.socks[i].CPU; cpu != reusecheck.NoCPU {
+			if other := t.judgeTaken(l, to, cpu, got); other.Agrees {
+				return other
+			}
+		}
+	}
+	return v
 }
 
 // judgeTaken holds the answer against the best listeners: l if it is one of
 // them, else another.
-func (t *TCP) judgeTaken(l *member, to netip.AddrPort, got reusecheck.Answer) Verdict {
-	ts := t.takersOf(to)
+func (t *TCP) judgeTaken(l *member, to netip.AddrPort, on reusecheck.CPU, got reusecheck.Answer) Verdict {
+	ts := t.takersOf(to, on)
 	winner, _ := ts.pick()
 	named := ts.bestIs(l, to)
 	want := reusecheck.Fail(reusecheck.ECONNREFUSED)

@@ -116,6 +116,9 @@ func Generate(t *reusecheck.Trace, format string, info Info) ([]byte, error) {
 			if err := t.Validate(); err != nil {
 				return nil, err
 			}
+			if err := processors(t, format); err != nil {
+				return nil, err
+			}
 			return f.generate(t, info.withDefaults(t, f.Ext))
 		}
 	}

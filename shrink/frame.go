@@ -110,8 +110,11 @@ func (b *builder) verb(v rc.Verb, emit func([]rc.Op)) {
 		case rc.VInherit:
 			for _, a := range b.g.addrs {
 				for _, p := range b.g.inherited {
-					if !fresh && b.lines+b.children < b.sockets {
-						b.with(rc.Inherit(id, rc.ID(b.lines+b.children), netip.AddrPortFrom(a, p)), false, emit)
+					if fresh || b.lines+b.children >= b.sockets {
+						continue
+					}
+					for _, on := range b.g.cpus {
+						b.with(rc.InheritOn(id, rc.ID(b.lines+b.children), netip.AddrPortFrom(a, p), on), false, emit)
 					}
 				}
 			}
@@ -206,6 +209,11 @@ func (f *frame) put(lines []rc.Op) ([]rc.Op, bool) {
 				op.UID = 0
 			}
 			s.UID = op.UID
+		case rc.SetCPU:
+			if s.CPU == op.CPU {
+				return nil, false
+			}
+			s.CPU = op.CPU
 		default:
 			if s.Dev == op.Dev {
 				return nil, false

@@ -111,6 +111,7 @@ func everywhere(d *draft) iter.Seq[draft] {
 	edits := []func(*rc.Op){
 		func(op *rc.Op) { op.UID = 0 },
 		func(op *rc.Op) { op.Dev = rc.NoDev },
+		func(op *rc.Op) { op.CPU = rc.NoCPU },
 		func(op *rc.Op) { op.HasNet, op.Net = false, 0 },
 		func(op *rc.Op) { op.Range = rc.PortRange{} },
 		func(op *rc.Op) { op.Unaccepted = false },
@@ -252,6 +253,8 @@ func withSetInLine(d *draft, i int) draft {
 			line.UID = set.UID
 		case rc.SetDev:
 			line.Dev = set.Dev
+		case rc.SetCPU:
+			line.CPU = set.CPU
 		default:
 			line.Opts &^= set.Opts
 			if set.On {
@@ -322,7 +325,7 @@ func inheritedAddr(d *draft, op *rc.Op) netip.AddrPort {
 // attributes changes one attribute of one socket line or set step.
 func attributes(d *draft) iter.Seq[draft] {
 	return func(yield func(draft) bool) {
-		used, uids, ds := optsUsed(d), usersOf(d), devsOf(d)
+		used, uids, ds, ps := optsUsed(d), usersOf(d), devsOf(d), cpusOf(d)
 		for i := range d.ops {
 			op := d.ops[i]
 			try := func(edit func(*rc.Op)) bool {
@@ -333,9 +336,11 @@ func attributes(d *draft) iter.Seq[draft] {
 			ok := true
 			switch {
 			case op.Verb == rc.VSocket:
-				ok = lineMoves(&op, used, uids, ds, try)
+				ok = lineMoves(&op, used, uids, ds, ps, try)
 			case op.Verb == rc.VSet:
-				ok = setMoves(&op, uids, ds, try)
+				ok = setMoves(&op, uids, ds, ps, try)
+			case op.Verb == rc.VInherit:
+				ok = each(ps, func(v rc.CPU) bool { return try(func(o *rc.Op) { o.CPU = v }) })
 			case op.Verb == rc.VConnect:
 				ok = try(func(o *rc.Op) { o.Unaccepted = !o.Unaccepted })
 			case op.Verb == rc.VSend:
@@ -348,9 +353,11 @@ func attributes(d *draft) iter.Seq[draft] {
 	}
 }
 
-func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, try func(func(*rc.Op)) bool) bool {
+func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, ps []rc.CPU, try func(func(*rc.Op)) bool) bool {
 	both := rc.ReuseAddr | rc.ReusePort
-	if !try(func(o *rc.Op) { o.Opts, o.UID, o.Dev, o.HasNet, o.Net, o.Range = 0, 0, 0, false, 0, rc.PortRange{} }) ||
+	if !try(func(o *rc.Op) {
+		o.Opts, o.UID, o.Dev, o.CPU, o.HasNet, o.Net, o.Range = 0, 0, 0, 0, false, 0, rc.PortRange{}
+	}) ||
 		!each([]rc.Opt{0, rc.ReuseAddr, rc.ReusePort, both}, func(v rc.Opt) bool {
 			return try(func(o *rc.Op) { o.Opts = o.Opts&^both | v })
 		}) {
@@ -366,6 +373,7 @@ func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, try func(func
 	}
 	ok := each(uids, func(v uint32) bool { return try(func(o *rc.Op) { o.UID = v }) }) &&
 		each(ds, func(v rc.Dev) bool { return try(func(o *rc.Op) { o.Dev = v }) }) &&
+		each(ps, func(v rc.CPU) bool { return try(func(o *rc.Op) { o.CPU = v }) }) &&
 		try(func(o *rc.Op) { o.HasNet, o.Net = false, 0 })
 	if ok && op.Range != (rc.PortRange{}) {
 		ok = each(ranges, func(v rc.PortRange) bool { return try(func(o *rc.Op) { o.Range = v }) })
@@ -373,7 +381,7 @@ func lineMoves(op *rc.Op, used rc.Opt, uids []uint32, ds []rc.Dev, try func(func
 	return ok
 }
 
-func setMoves(op *rc.Op, uids []uint32, ds []rc.Dev, try func(func(*rc.Op)) bool) bool {
+func setMoves(op *rc.Op, uids []uint32, ds []rc.Dev, ps []rc.CPU, try func(func(*rc.Op)) bool) bool {
 	return each([]rc.Opt{rc.ReuseAddr, rc.ReusePort}, func(v rc.Opt) bool {
 		return try(func(o *rc.Op) { *o = rc.SetOption(o.Sock, v, false) }) &&
 			try(func(o *rc.Op) { *o = rc.SetOption(o.Sock, v, true) })
@@ -381,7 +389,9 @@ func setMoves(op *rc.Op, uids []uint32, ds []rc.Dev, try func(func(*rc.Op)) bool
 		return try(func(o *rc.Op) { *o = rc.SetOwner(o.Sock, v) })
 	}) && each(ds, func(v rc.Dev) bool {
 		return try(func(o *rc.Op) { *o = rc.SetDevice(o.Sock, v) })
-	})
+	}) && (len(ps) == 1 || each(ps, func(v rc.CPU) bool {
+		return try(func(o *rc.Op) { *o = rc.SetProcessor(o.Sock, v) })
+	}))
 }
 
 func each[T any](list []T, try func(T) bool) bool {

@@ -16,7 +16,7 @@ func Compare(a, b *rc.Trace) int {
 	return compare(&x, &y)
 }
 
-// Points 1 to 11 of the order, as indices of weight.
+// Points 1 to 12 of the order, as indices of weight.
 const (
 	wSettings = iota
 	wSteps
@@ -29,6 +29,7 @@ const (
 	wPorts
 	wUsers
 	wDevs
+	wCPUs
 	weights
 )
 
@@ -67,12 +68,18 @@ func (w *weight) op(op *rc.Op) {
 			w[wKinds] += kindUID
 		case rc.SetDev:
 			w[wKinds] += kindDev
+		case rc.SetCPU:
+			w[wKinds] += kindCPU
 		}
 	}
 	if op.Unaccepted {
 		w.attr(kindUnaccepted)
 	}
+	if op.Verb == rc.VInherit && op.CPU != rc.NoCPU {
+		w.attr(kindCPU)
+	}
 	w[wSteps]++
+	w[wCPUs] += rank(cpus, op.CPU)
 	w[wVerbs] += rank(verbs, op.Verb)
 	w[wUsers] += rank(users, op.UID)
 	w[wDevs] += rank(devs, op.Dev)
@@ -112,6 +119,10 @@ func (w *weight) socket(op *rc.Op) {
 	if op.Dev != rc.NoDev {
 		w.attr(kindDev)
 		w[wDevs] += rank(devs, op.Dev)
+	}
+	if op.CPU != rc.NoCPU {
+		w.attr(kindCPU)
+		w[wCPUs] += rank(cpus, op.CPU)
 	}
 	if op.HasNet {
 		w.attr(kindNet)
@@ -176,6 +187,8 @@ func compareValues(a, b *rc.Op) int {
 		cmp.Compare(rank(users, a.UID), rank(users, b.UID)),
 		cmp.Compare(a.UID, b.UID),
 		cmp.Compare(rank(devs, a.Dev), rank(devs, b.Dev)),
+		cmp.Compare(rank(cpus, a.CPU), rank(cpus, b.CPU)),
+		cmp.Compare(a.CPU, b.CPU),
 		cmp.Compare(flag(a.HasNet), flag(b.HasNet)),
 		cmp.Compare(a.Net, b.Net),
 		compareRanges(a.Range, b.Range),

@@ -25,6 +25,7 @@ var (
 	ports = []uint16{40000, 40001, 40002, 0}
 	users = []uint32{0, 1001, 1002}
 	devs  = []rc.Dev{rc.NoDev, rc.Dev1, rc.Dev2, rc.DevLo}
+	cpus  = []rc.CPU{rc.NoCPU, rc.Processor(0), rc.Processor(1)}
 	verbs = []rc.Verb{
 		rc.VNetns, rc.VSocket, rc.VBind, rc.VListen, rc.VConnect, rc.VClose, rc.VSet, rc.VInherit,
 		rc.VShutdown, rc.VDisconnect, rc.VTimeWait, rc.VExpire, rc.VSend, rc.VExit,
@@ -47,6 +48,7 @@ const (
 	kindNet
 	kindRange
 	kindUnaccepted
+	kindCPU
 )
 
 func optKinds(o rc.Opt) (count, sum int) {

@@ -18,6 +18,7 @@ type grammar struct {
 	sets  []rc.Op   // set steps, of socket 0
 	uids  []uint32
 	devs  []rc.Dev
+	cpus  []rc.CPU
 	udp   bool
 	// inherited are the ports of inherits, 0 for the listener's.
 	inherited  []uint16
@@ -129,6 +130,7 @@ func (r *run) world() (g grammar, ok bool) {
 	}
 	uids := users[:min(len(users), distinct(d, func(op *rc.Op) uint32 { return op.UID }))]
 	ds := devs[:min(len(devs), distinct(d, func(op *rc.Op) rc.Dev { return op.Dev }))]
+	g.cpus = cpus[:min(len(cpus), distinct(d, func(op *rc.Op) rc.CPU { return op.CPU }))]
 	g.attrs = d.w[wAttrs] + 1
 	g.spare = r.opts.MaxPairs / 2
 	g.uids, g.devs, g.udp = uids, ds, d.ops[0].Family.IsUDP()
@@ -176,9 +178,11 @@ func (g *grammar) addLines(six, four bool, used rc.Opt) {
 			}
 			for _, uid := range g.uids {
 				for _, dev := range g.devs {
-					op := rc.NewSocket(0, f, o)
-					op.UID, op.Dev = uid, dev
-					g.addLine(op)
+					for _, cpu := range g.cpus {
+						op := rc.NewSocket(0, f, o)
+						op.UID, op.Dev, op.CPU = uid, dev, cpu
+						g.addLine(op)
+					}
 				}
 			}
 		}
@@ -206,6 +210,11 @@ func (g *grammar) addSets(used rc.Opt) {
 	for _, dev := range g.devs {
 		if len(g.devs) > 1 {
 			g.sets = append(g.sets, rc.SetDevice(0, dev))
+		}
+	}
+	for _, cpu := range g.cpus {
+		if len(g.cpus) > 1 {
+			g.sets = append(g.sets, rc.SetProcessor(0, cpu))
 		}
 	}
 }

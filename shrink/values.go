@@ -48,6 +48,15 @@ func devsOf(d *draft) []rc.Dev {
 	return devs[:1]
 }
 
+// cpusOf is no processor, and the first two once one is used.
+func cpusOf(d *draft) []rc.CPU {
+	used := gather(cpus[:1], d, func(op *rc.Op) []rc.CPU { return []rc.CPU{op.CPU} })
+	if len(used) == 1 {
+		return used
+	}
+	return gather(cpus, d, func(op *rc.Op) []rc.CPU { return []rc.CPU{op.CPU} })
+}
+
 // few caps a list of values, so that a trace with a thousand ports does not
 // give a million moves.
 const few = 16
@@ -213,7 +222,8 @@ func renames(d *draft) iter.Seq[draft] {
 			renameAll(d, addrsOf(d), renameUnmapped, yield) &&
 			renameAll(d, portsOf(d), renamePort, yield) &&
 			renameAll(d, usersOf(d), renameUser, yield) &&
-			renameAll(d, devsOf(d), renameDev, yield)
+			renameAll(d, devsOf(d), renameDev, yield) &&
+			renameAll(d, cpusOf(d), renameCPU, yield)
 	}
 }
 
@@ -310,6 +320,13 @@ func renameDev(op *rc.Op, sub func(rc.Dev) rc.Dev) {
 	}
 }
 
+// renameCPU lets the steps that are about no processor be.
+func renameCPU(op *rc.Op, sub func(rc.CPU) rc.CPU) {
+	if op.CPU != rc.NoCPU {
+		op.CPU = sub(op.CPU)
+	}
+}
+
 func renamePort(op *rc.Op, sub func(uint16) uint16) {
 	if op.Verb == rc.VSend {
 		op.From = withPort(op.From, sub(op.From.Port()))
@@ -375,7 +392,7 @@ func merges(d *draft) iter.Seq[draft] {
 
 // like is line a with what line b says, family aside.
 func like(a, b rc.Op) rc.Op {
-	a.Opts, a.UID, a.Dev, a.Range = b.Opts, b.UID, b.Dev, b.Range
+	a.Opts, a.UID, a.Dev, a.CPU, a.Range = b.Opts, b.UID, b.Dev, b.CPU, b.Range
 	if !a.Family.Is6() {
 		a.Opts &^= rc.V6Only
 	}

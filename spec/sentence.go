@@ -103,6 +103,9 @@ func describe(s *reusecheck.Socket) string {
 	if s.Dev != reusecheck.NoDev {
 		parts = append(parts, "on "+s.Dev.String())
 	}
+	if s.CPU != reusecheck.NoCPU {
+		parts = append(parts, "for processor "+s.CPU.String())
+	}
 	if s.State != reusecheck.Idle {
 		parts = append(parts, s.State.String())
 	}

@@ -252,7 +252,7 @@ func (k *kernelStacks) close() {
 
 // needs are the parts of the world that need something of the machine.
 var needs = map[string]string{
-	"uids": "uid", "veth": "dev", "IPv6 addresses": "v6", "socket destroy": "expire", "socket lookup": "other-port",
+	"uids": "uid", "veth": "dev", "processors": "cpu", "IPv6 addresses": "v6", "socket destroy": "expire", "socket lookup": "other-port",
 }
 
 // reachable is the world less what this machine cannot test, which it says.

@@ -1,0 +1,25 @@
+package repro
+
+import (
+	"slices"
+
+	"github.com/reusecheck/reusecheck"
+)
+
+// withProcessors are the formats whose programs choose the processor that they
+// run on.
+var withProcessors = []string{}
+
+// processors refuses the first step that is about a processor, in a format that
+// has none.
+func processors(t *reusecheck.Trace, format string) error {
+	if slices.Contains(withProcessors, format) {
+		return nil
+	}
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Op.CPU != reusecheck.NoCPU || s.Op.Field == reusecheck.SetCPU {
+			return &Inexpressible{Format: format, Line: s.Line, Step: s.Text(t.Name), Why: "the program does not choose a processor"}
+		}
+	}
+	return nil
+}
