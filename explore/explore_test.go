@@ -130,7 +130,7 @@ func TestTheRelationJudgesAsTheWholeOracleDoes(t *testing.T) {
 	for _, c := range small {
 		t.Run(fmt.Sprintf("%s/%s", c.kernel, c.world), func(t *testing.T) {
 			t.Parallel()
-			s := search(t, c.kernel, c.world, 2)
+			s := search(t, c.kernel, c.world, c.sockets)
 			s.thorough = true
 			finish(t, s)
 		})

@@ -33,6 +33,7 @@ func NewProver(kernel *model.Profile) (*Prover, error) {
 type Verdict struct {
 	Property string
 	Assume   Assumption
+	Without  Assumption // the assumption that was given up, of a verdict by Weakest
 	// Proved says that no pair of a cache and an owner violates the property,
 	// for any number of sockets.
 	Proved bool
@@ -72,23 +73,28 @@ func (p *Prover) invariant(a Assumption) *invariant {
 
 // Weakest finds assumptions under which a property is proved and of which none
 // can be given up: it starts with all and gives up one after the other, so that
-// those named first in Assumptions are kept only where they must be. The second
-// result is false when even all together do not help.
-func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (Assumption, bool) {
-	a := Assumption(1<<features-1) &^ Assumption(fReusePort|fListen|fClose|fWildcard)
-	if _, bad := p.invariant(a | keep).violation(prop); bad {
-		return a, false
+// those named first in Assumptions are kept only where they must be. Of each that
+// stays, why has the verdict without it: what is violated with more assumptions is
+// violated with fewer too. If even all together do not help, ok is false.
+func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (a Assumption, why []Verdict, ok bool) {
+	a = Assumption(1<<features-1)&^Assumption(fReusePort|fListen|fClose|fWildcard) | keep
+	if v := p.Prove(prop, a); !v.Proved {
+		return a, []Verdict{v}, false
 	}
 	for i := features - 1; i >= 0; i-- {
 		bit := Assumption(1) << i
 		if a&bit == 0 || keep&bit != 0 {
 			continue
 		}
-		if _, bad := p.invariant((a &^ bit) | keep).violation(prop); !bad {
+		if v := p.Prove(prop, a&^bit); v.Proved {
 			a &^= bit
+		} else {
+			v.Without = bit
+			why = append(why, v)
 		}
 	}
-	return a | keep, true
+	slices.Reverse(why)
+	return a, why, true
 }
 
 // Concrete looks for a history that shows what a verdict's pair does: with what
@@ -128,7 +134,7 @@ func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, 
 	judge := NewJudge(p.Kernel, []*spec.Property{prop})
 	for n := min(2, sockets); n <= sockets && d.Trace == nil; n++ {
 		d.World, d.Sockets = words, n
-		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30}
+		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30, socketsOnly: true}
 		_, err := s.Run(ctx, func(h *History) error {
 			fails, err := judge.Failures(h)
 			if err == nil && len(fails) > 0 {

@@ -29,7 +29,8 @@ type Search struct {
 	Checkpoint string
 	Every      time.Duration // how often it is saved; 0 is DefaultEvery
 
-	thorough bool
+	thorough    bool
+	socketsOnly bool // no symmetry but that of sockets is looked for
 }
 
 // The defaults of a search.
@@ -130,7 +131,7 @@ func (s *Search) engine() (*engine, error) {
 	for _, p := range props {
 		e.precise = e.precise || p == spec.Precise
 	}
-	if e.reduce {
+	if e.reduce && !s.socketsOnly {
 		g, err := symmetries(e)
 		if err != nil {
 			return nil, err

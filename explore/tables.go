@@ -139,8 +139,18 @@ func (t *tables) ordered() bool {
 }
 
 // run performs a step of the socket in a slot, with the given sockets and the
-// cache of the port.
+// cache of the port, and packs what it leads to.
 func (t *tables) run(cache uint64, socks []uint64, slot int, a *action) (rc.Result, *model.State, bool) {
+	s := t.step
+	n := &s.t.next
+	res, err := t.do(cache, socks, slot, a)
+	if err != nil || s.base.Check() != nil || s.codec.Pack(s.base, n) != nil {
+		return res, nil, false
+	}
+	return res, n, true
+}
+
+func (t *tables) do(cache uint64, socks []uint64, slot int, a *action) (rc.Result, error) {
 	var st model.State
 	copy(st.Socks[:], socks)
 	st.Ports[0], st.Ports[1] = 0, 0
@@ -154,7 +164,7 @@ func (t *tables) run(cache uint64, socks []uint64, slot int, a *action) (rc.Resu
 	}
 	s := t.step
 	if err := s.codec.Load(s.base, t.e.kernel, &st); err != nil {
-		return rc.Result{}, nil, false
+		return rc.Result{}, err
 	}
 	create, op := a.at(rc.ID(slot))
 	if op.Verb == rc.VInherit {
@@ -162,18 +172,10 @@ func (t *tables) run(cache uint64, socks []uint64, slot int, a *action) (rc.Resu
 	}
 	if a.fresh {
 		if _, err := s.base.Do(create); err != nil {
-			return rc.Result{}, nil, false
+			return rc.Result{}, err
 		}
 	}
-	res, err := s.base.Do(op)
-	if err != nil || s.base.Check() != nil {
-		return res, nil, false
-	}
-	n := &s.t.next
-	if err := s.codec.Pack(s.base, n); err != nil {
-		return res, nil, false
-	}
-	return res, n, true
+	return s.base.Do(op)
 }
 
 // clean drops what is no part of an owner in the abstraction: where it stands,
@@ -387,7 +389,7 @@ func (t *tables) ask(q *asker, own uint64) stand {
 	}
 	refused := 0
 	for _, c := range caches {
-		if res, _, _ := t.run(c, []uint64{q.self, own}, 0, q.act); res.Errno == rc.EADDRINUSE {
+		if res, _ := t.do(c, []uint64{q.self, own}, 0, q.act); res.Errno == rc.EADDRINUSE {
 			refused++
 		}
 	}

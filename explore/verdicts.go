@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/bits"
 	"strings"
 
+	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/spec"
 )
@@ -44,72 +44,127 @@ func VerdictKernels() []string {
 // Provable are the properties that a proof can be asked for.
 var Provable = []*spec.Property{spec.Sound, spec.Complete, spec.Precise}
 
-// WriteVerdicts writes the table of verdicts for some kernels as Markdown: the
-// weakest assumptions under which each property is proved, and for each of them
-// a history that shows why it cannot be given up.
-func WriteVerdicts(ctx context.Context, out io.Writer, kernels []string, sockets int, progress func(string)) error {
-	var traces strings.Builder
-	fmt.Fprintf(out, "| kernel | property | proved, assuming | caches | pairs | why not less |\n|---|---|---|---|---|---|\n")
-	n := 0
-	for _, name := range kernels {
-		k, err := model.Parse(name)
-		if err != nil {
-			return err
-		}
-		progress(name)
-		p, err := NewProver(k)
-		if err != nil {
-			return err
-		}
-		for _, prop := range Provable {
-			progress(name + " " + prop.Name)
-			a, ok := p.Weakest(prop, 0)
-			d := p.Prove(prop, a)
-			if !ok {
-				if err := p.Concrete(ctx, &d, prop, sockets); err != nil {
-					return err
-				}
-				n++
-				fmt.Fprintf(out, "| %s | %s | not proved under any | %d | %d | %s |\n", name, prop.Name, d.Caches, d.Pairs, cite(&d, n))
-				tellVerdict(&traces, name, &d, n)
-				continue
-			}
-			var why []string
-			for f := feature(a); f != 0; f &= f - 1 {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				less := a &^ Assumption(1<<bits.TrailingZeros32(uint32(f)))
-				e := p.Prove(prop, less)
-				if err := p.Concrete(ctx, &e, prop, sockets); err != nil {
-					return err
-				}
-				n++
-				why = append(why, "no-"+featureWords[bits.TrailingZeros32(uint32(f))].name+": "+cite(&e, n))
-				tellVerdict(&traces, name, &e, n)
-			}
-			fmt.Fprintf(out, "| %s | %s | %s | %d | %d | %s |\n", name, prop.Name, a, d.Caches, d.Pairs, strings.Join(why, "; "))
-		}
+// Row is what is known of a property of a kernel: the weakest assumptions under
+// which it is proved, and why none of them can be given up.
+type Row struct {
+	Kernel        string `json:"kernel"`
+	Property      string `json:"property"`
+	Proved        bool   `json:"proved"`
+	Assume        string `json:"assume,omitempty"`
+	Caches, Pairs int
+	Why           []Obstacle `json:"why"`
+}
+
+// Obstacle is a verdict that is not a proof.
+type Obstacle struct {
+	Without string `json:"without,omitempty"` // the assumption that was given up
+	Assume  string `json:"assume"`            // those that were left
+	Pair    string `json:"pair"`
+	World   string `json:"world"`
+	Sockets int    `json:"sockets"`
+	Trace   string `json:"trace,omitempty"` // a history that shows it, "" for none
+}
+
+// Rows finds the verdicts on one kernel, with histories of up to so many sockets.
+func Rows(ctx context.Context, kernel string, sockets int) ([]Row, error) {
+	k, err := model.Parse(kernel)
+	if err != nil {
+		return nil, err
 	}
-	_, err := fmt.Fprintf(out, "\n## Histories\n%s", traces.String())
+	p, err := NewProver(k)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, prop := range Provable {
+		a, why, ok := p.Weakest(prop, 0)
+		r := Row{Kernel: kernel, Property: prop.Name, Proved: ok, Assume: a.String()}
+		r.Caches, r.Pairs = p.invariant(a).pairs()
+		for i := range why {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			d := &why[i]
+			if err := p.Concrete(ctx, d, prop, sockets); err != nil {
+				return nil, err
+			}
+			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets}
+			if d.Without != 0 {
+				o.Without = d.Without.String()
+			}
+			if d.Trace != nil {
+				o.Trace = d.Trace.Trace.String()
+			}
+			r.Why = append(r.Why, o)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// Confirm says on which kernels beside the modelled one the last step of a history
+// violates a property, "" for none.
+type Confirm func(t *rc.Trace, property string) (string, error)
+
+// WriteVerdicts writes rows as Markdown: answers in words, a table, and the
+// histories, each once.
+func WriteVerdicts(out io.Writer, rows []Row, confirm Confirm) error {
+	var b, traces strings.Builder
+	numbers := map[string]int{}
+	confirmed := map[int]string{}
+	fmt.Fprintf(&b, "| kernel | property | proved, assuming | caches | pairs | why not less | confirmed on |\n|---|---|---|---|---|---|---|\n")
+	for i := range rows {
+		r := &rows[i]
+		var why, on []string
+		for k := range r.Why {
+			o := &r.Why[k]
+			key := r.Property + o.Pair + o.Trace
+			n, known := numbers[key]
+			if !known {
+				n = len(numbers) + 1
+				numbers[key] = n
+				tellObstacle(&traces, r, o, n)
+				if o.Trace != "" && confirm != nil {
+					t, err := rc.Parse("history", []byte(o.Trace))
+					if err != nil {
+						return fmt.Errorf("history %d: %w", n, err)
+					}
+					if confirmed[n], err = confirm(t, r.Property); err != nil {
+						return fmt.Errorf("history %d: %w", n, err)
+					}
+				}
+			}
+			cite := fmt.Sprintf("[%d](#%d)", n, n)
+			if o.Trace == "" {
+				cite = "no proof and no history, " + cite
+			}
+			if o.Without != "" {
+				cite = o.Without + ": " + cite
+			}
+			why = append(why, cite)
+			if confirmed[n] != "" {
+				on = append(on, fmt.Sprintf("%d: %s", n, confirmed[n]))
+			}
+		}
+		assume := r.Assume
+		if !r.Proved {
+			assume = "**not proved**, whatever is assumed"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s |\n", r.Kernel, r.Property, assume, r.Caches, r.Pairs,
+			strings.Join(why, "; "), strings.Join(on, "; "))
+	}
+	_, err := fmt.Fprintf(out, "%s\n## Histories\n%s", b.String(), traces.String())
 	return err
 }
 
-func cite(d *Verdict, n int) string {
-	if d.Trace == nil {
-		return fmt.Sprintf("not proved, no history ([%d](#%d))", n, n)
-	}
-	return fmt.Sprintf("[%d](#%d)", n, n)
-}
-
-func tellVerdict(b *strings.Builder, kernel string, d *Verdict, n int) {
-	fmt.Fprintf(b, "\n### %d\n\n%s, %s, assuming %s: %s.\n", n, kernel, d.Property, d.Assume, d.Pair)
-	if d.Trace == nil {
-		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`.\n", d.Sockets, d.World)
+func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
+	fmt.Fprintf(b, "\n### %d\n\n%s, %s, assuming %s: %s.\n", n, r.Kernel, r.Property, o.Assume, o.Pair)
+	if o.Trace == "" {
+		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`.\n", o.Sockets, o.World)
 		return
 	}
 	fmt.Fprintln(b)
-	for line := range strings.Lines(d.Trace.Trace.String()) {
-		fmt.Fprint(b, "    "+line)
+	for line := range strings.Lines(o.Trace) {
+		fmt.Fprint(b, strings.TrimRight("    "+line, " \n")+"\n")
 	}
 }

@@ -20,6 +20,8 @@ type proveFlags struct {
 	sockets     int
 	certificate string
 	table       bool
+	rows        string
+	on          string
 	json        bool
 }
 
@@ -41,7 +43,7 @@ automatic ports answer is not.
 		Example: `  checker prove --kernel 6.18+stand-in-strict-match --property sound --assume no-set,no-redirect,no-shutdown
   checker prove --kernel 5.4 --property precise --weakest
   checker prove --kernel 6.18+exact-strict-match --assume no-set,no-redirect,no-shutdown --certificate sound.smt2
-  checker prove --table > verdicts.md`,
+  checker prove --table --rows verdicts.json --on live > verdicts.md`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return prove(cmd, std, &f) },
 	}
@@ -53,6 +55,9 @@ automatic ports answer is not.
 	fs.IntVar(&f.sockets, "sockets", 3, "sockets of a history that is looked for where there is no proof")
 	fs.StringVar(&f.certificate, "certificate", "", "write the proof of soundness to this file, as SMT-LIB 2 for z3")
 	fs.BoolVar(&f.table, "table", false, "write the table of verdicts for every generation, as Markdown")
+	fs.StringVar(&f.rows, "rows", "", "of --table: keep verdicts in this file, and take those that are in it")
+	fs.StringVar(&f.on, "on", "model", "of --table: model, or live to replay the histories on the running kernel too")
+	complete(cmd, "on", func(string) []string { return []string{onModel, onLive} })
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
 	return cmd
 }
@@ -69,11 +74,7 @@ func assumptionHelp() string {
 
 func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	if f.table {
-		kernels := explore.VerdictKernels()
-		if cmd.Flags().Changed("kernel") {
-			kernels = strings.Split(f.kernel, ",")
-		}
-		return explore.WriteVerdicts(cmd.Context(), std.out, kernels, f.sockets, func(s string) { fmt.Fprintln(std.errs, s) })
+		return verdicts(cmd, std, f)
 	}
 	profile, err := model.ParseOf(spec.TCP.Name, f.kernel)
 	if err != nil {
@@ -98,7 +99,7 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	for _, prop := range props {
 		a := assume
 		if f.weakest {
-			a, _ = p.Weakest(prop, assume)
+			a, _, _ = p.Weakest(prop, assume)
 		}
 		d := p.Prove(prop, a)
 		if !d.Proved {
