@@ -124,6 +124,33 @@ func TestAUserWithoutPrivilegesIsServedInAUserNamespace(t *testing.T) {
 	}
 }
 
+// A user namespace that shares the network namespace of the machine may make
+// new ones, and not go back.
+func TestWhoCannotGoBackFromANamespaceIsServedInAUserNamespace(t *testing.T) {
+	const variable = "REUSECHECK_TEST_STRANGER"
+	if os.Getenv(variable) != "" {
+		s := open(t, Options{})
+		if _, ok := s.engine.(*helper); !ok {
+			t.Fatal("it did not need a user namespace of its own")
+		}
+		need(t, s.Reset(reusecheck.Config{}))
+		if _, err := s.Do(reusecheck.NewSocket(0, reusecheck.TCP4, 0)); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	open(t, Options{UserNamespace: true})
+	stranger := again(t.Name(), variable+"=1", 0)
+	stranger.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	if out, err := stranger.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestAHelperEndsWithTheProgramThatAsksIt(t *testing.T) {
 	const variable = "REUSECHECK_TEST_ASKER"
 	if os.Getenv(variable) != "" {

@@ -88,6 +88,9 @@ func (n *namespace) make() error {
 	if err := differ(n.home, n.ns); err != nil {
 		return err
 	}
+	if err := n.canLeave(); err != nil {
+		return err
+	}
 	if n.sockstat, err = unix.Open("/proc/thread-self/net/sockstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open the namespace's socket counters: %w", err)
 	}
@@ -98,6 +101,18 @@ func (n *namespace) make() error {
 		return err
 	}
 	return n.addDevices()
+}
+
+// canLeave goes home and comes back. A user namespace may give the right to make a
+// network namespace and not that to go back to one which is not its own.
+func (n *namespace) canLeave() error {
+	if err := unix.Setns(n.home, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("go back from a new network namespace: %w", err)
+	}
+	if err := unix.Setns(n.ns, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter a new network namespace: %w", err)
+	}
+	return nil
 }
 
 // differ is the safeguard of the package: the namespace of the traces must not
