@@ -58,7 +58,7 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d candidates tried, %d met again, %d kept", r.Tried, r.Cached, r.Kept)
 	switch {
-	case !r.Reproduced:
+	case !r.Reproduced && r.Stopped == nil:
 		b.WriteString("; the trace does not fail")
 	case r.Stopped != nil:
 		fmt.Fprintf(&b, "; stopped early: %v", r.Stopped)

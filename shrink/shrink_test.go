@@ -416,6 +416,9 @@ func TestADoneContextEndsTheRunWithTheBestSoFar(t *testing.T) {
 	if !diverges(got) {
 		t.Errorf("the best so far does not fail:\n%s", got)
 	}
+	if _, rep = shrink.Run(parse(t, long), diverges, shrink.Options{Context: ctx}); strings.Contains(rep.String(), "does not fail") {
+		t.Errorf("a run that tried nothing says of the trace:\n%s", rep)
+	}
 }
 
 func TestTheReportAddsUp(t *testing.T) {
