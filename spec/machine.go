@@ -113,6 +113,9 @@ func (m *Machine) step(op reusecheck.Op, seen reusecheck.Answer) (*Observation, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", op.Verb, err)
 	}
+	if o.Got.Kind == reusecheck.Unstated {
+		return nil, nil, fmt.Errorf("%s: the stack gives no answer: want a Result such as one with reusecheck.Success or reusecheck.Fail", op.Verb)
+	}
 	o.Verdict = m.oracle.Judge(op, o.Got.Answer)
 	m.oracle.Follow(op, o.Got.Answer)
 	after := m.live[1][:0]

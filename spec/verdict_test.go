@@ -100,6 +100,23 @@ func TestSearchGivesTheSameFailuresWhateverTheWorkers(t *testing.T) {
 	}
 }
 
+// silent is a stack that forgets to answer.
+type silent struct{}
+
+func (silent) Reset(rc.Config) error       { return nil }
+func (silent) Do(rc.Op) (rc.Result, error) { return rc.Result{}, nil }
+
+func TestAStackThatGivesNoAnswerIsToldSo(t *testing.T) {
+	m := spec.NewMachine(spec.TCP, silent{})
+	if err := m.Reset(rc.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := m.Step(rc.NewSocket(0, rc.TCP4, 0))
+	if err == nil || !strings.Contains(err.Error(), "the stack gives no answer") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestASearchStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := spec.Search{System: spec.TCP, Stack: stackOf("6.18"), Seed: 1, Workers: 2, PerFinding: 1}
