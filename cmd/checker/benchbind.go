@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
@@ -50,6 +51,8 @@ fitted. The owners are those that the kernel's model visits.`,
 				return fmt.Errorf("--sockets is %d: give a number from 1 to %d", f.sockets, most)
 			case f.rounds < 1 || f.rounds > 1000:
 				return fmt.Errorf("--rounds is %d: give a number from 1 to 1000", f.rounds)
+			case f.json && f.image == "" && !f.live:
+				return errors.New("--json is for the rows of a real kernel: give --live or --image too")
 			case f.image != "":
 				return f.inGuest(cmd, std)
 			case f.live:

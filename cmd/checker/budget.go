@@ -18,6 +18,9 @@ type budget struct {
 	limit   time.Duration
 	workers int
 	without []string
+
+	parts int       // searches that the command still makes, when several
+	end   time.Time // when the limit of time is reached, once the first has begun
 }
 
 func (b *budget) addTo(cmd *cobra.Command, checks, workers int) {
@@ -38,7 +41,7 @@ func (b *budget) verify(cmd *cobra.Command) error {
 	}
 	const most = 1 << 40
 	switch {
-	case b.limit < 0:
+	case b.limit <= 0 && cmd.Flags().Changed("time"):
 		return fmt.Errorf("--time is %v: give a positive time such as 30s", b.limit)
 	case given && (b.checks < 1 || b.checks > most):
 		return fmt.Errorf("--checks is %d: give a number from 1 to %d", b.checks, most)
@@ -64,12 +67,18 @@ func (b *budget) world(sys *spec.System) (*spec.World, error) {
 	return w, w.Without(b.without...)
 }
 
-// within is ctx with the limit of time.
+// within is ctx with the next search's share of the limit of time: what is left
+// of it goes in equal parts to the searches to come.
 func (b *budget) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if b.limit > 0 {
-		return context.WithTimeout(ctx, b.limit)
+	if b.limit <= 0 {
+		return context.WithCancel(ctx)
 	}
-	return context.WithCancel(ctx)
+	if b.end.IsZero() {
+		b.end = time.Now().Add(b.limit)
+	}
+	share := time.Until(b.end) / time.Duration(max(1, b.parts))
+	b.parts--
+	return context.WithTimeout(ctx, share)
 }
 
 // words are the flags that give the same search, which went so far, again.

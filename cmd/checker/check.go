@@ -81,6 +81,7 @@ func check(cmd *cobra.Command, std streams, f *checkFlags) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
+	f.budget.parts = len(systems)
 	for _, sys := range systems {
 		if err := f.hunt(cmd, r, profile, sys, kernels); err != nil {
 			return err

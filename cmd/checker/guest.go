@@ -31,6 +31,29 @@ func (g *guestFlags) addTo(cmd *cobra.Command) {
 	fs.DurationVar(&g.timeout, "boot-timeout", live.DefaultBootTimeout, "time limit for a run in QEMU")
 	_ = cmd.MarkFlagFilename("image")
 	_ = cmd.MarkFlagDirname("modules")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return g.verify(fs) }
+}
+
+// verify refuses what says something of a guest when there is none.
+func (g *guestFlags) verify(fs *pflag.FlagSet) error {
+	for _, name := range []string{"modules", "boot-timeout"} {
+		if g.image == "" && fs.Changed(name) {
+			return fmt.Errorf("--%s is about a kernel in QEMU: give its --image", name)
+		}
+	}
+	if g.timeout <= 0 {
+		return fmt.Errorf("--boot-timeout is %v: give a positive time such as 5m", g.timeout)
+	}
+	return nil
+}
+
+// words are the flags that boot the same kernel again.
+func (g *guestFlags) words() string {
+	s := " --image " + shellWord(g.image)
+	if g.modules != "" {
+		s += " --modules " + shellWord(g.modules)
+	}
+	return s
 }
 
 // guestMain runs the command line that the host gave, when this is the guest.
@@ -125,6 +148,7 @@ func (f *liveFlags) inGuest(cmd *cobra.Command, std streams) error {
 			return fmt.Errorf("the guest says what cannot be read: %w", err)
 		}
 		if v.Finding == 0 {
+			v.Summary.Again += f.guestFlags.words()
 			r.close(v.Summary)
 			return nil
 		}

@@ -55,6 +55,9 @@ func (h *hunt) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if what := slices.Sorted(maps.Keys(stats.Skipped)); stats.Steps == 0 && len(what) > 0 {
+		return &reusecheck.Unsupported{What: what[0], Why: "no history gets past its first step"}
+	}
 	h.summary(stats, h.report.n-before, time.Since(start))
 	return nil
 }

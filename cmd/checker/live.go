@@ -178,6 +178,7 @@ func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, p
 	h.kernel = fmt.Sprintf("%s against its model %s", running, profile)
 	if f.observe {
 		h.words += " --observe"
+		f.budget.parts = 2
 	}
 	if err := h.run(ctx); err != nil || !f.observe {
 		return err

@@ -85,6 +85,21 @@ func TestAnInterruptBeforeAnythingIsFoundHasItsOwnExitCode(t *testing.T) {
 	}
 }
 
+func TestALimitOfTimeIsSharedByTheSearches(t *testing.T) {
+	b := &budget{limit: time.Hour, parts: 3}
+	for _, want := range []time.Duration{20 * time.Minute, 30 * time.Minute, time.Hour, time.Hour} {
+		ctx, stop := b.within(context.Background())
+		defer stop()
+		end, ok := ctx.Deadline()
+		if got := time.Until(end); !ok || got > want || got < want-time.Minute {
+			t.Errorf("a search may take %v, want %v: those before it took no time", got, want)
+		}
+	}
+	if took := time.Until(b.end); took > time.Hour {
+		t.Errorf("all of them may take %v, want an hour", took)
+	}
+}
+
 func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.trace")

@@ -53,7 +53,7 @@ of all that are stated.
 			if err := atLeastOne("the trace to write as a program: a file, or - for standard input")(cmd, args); err != nil {
 				return err
 			}
-			return cobra.MaximumNArgs(1)(cmd, args)
+			return atMostOne(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.list {

@@ -30,7 +30,7 @@ made simpler. Standard error says what is wrong and which candidates were tried.
 It exits 0 with the trace, 2 when the trace shows nothing to shrink.`,
 		Example: `  checker shrink long.trace
   checker shrink --kernel 6.18+first-bind-fix --property sound -o small.trace long.trace`,
-		Args: cobra.MatchAll(atLeastOne("the trace to shrink: a file, or - for standard input"), cobra.MaximumNArgs(1)),
+		Args: oneTrace("the trace to shrink: a file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error { return shrinkTrace(cmd, std, f, args[0]) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"trace"}, cobra.ShellCompDirectiveFilterFileExt

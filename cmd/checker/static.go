@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"debug/elf"
 	"fmt"
@@ -36,7 +37,8 @@ func guestInit(ctx context.Context) (path string, done func(), err error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		done()
-		return "", nil, fmt.Errorf("%s is dynamically linked, and a guest has no libraries; building it with CGO_ENABLED=0 failed: %w: %.200s", self, err, out)
+		return "", nil, fmt.Errorf("%s is dynamically linked, and a guest has no libraries; build it with CGO_ENABLED=0, or run it in its source tree; doing so here failed: %w: %.200s",
+			self, err, bytes.TrimSpace(out))
 	}
 	return path, done, nil
 }

@@ -53,6 +53,16 @@ func aVerb(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no verb %q%s; there are %s", cmd.CommandPath(), args[0], did, strings.Join(verbs, ", "))
 }
 
+// oneTrace refuses none, and more than one.
+func oneTrace(what string) cobra.PositionalArgs { return cobra.MatchAll(atLeastOne(what), atMostOne) }
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes one trace, but %q is given too; see %s --help", cmd.CommandPath(), args[1], cmd.CommandPath())
+	}
+	return nil
+}
+
 // noArguments refuses arguments of a verb that has flags only.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
