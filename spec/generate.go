@@ -19,6 +19,7 @@ type tcpGenerator struct {
 	chance   [4]int // of each option, in quarters
 	uids     []uint32
 	devs     []reusecheck.Dev
+	cpus     []reusecheck.CPU // empty in a history without processors
 	verbs    []reusecheck.Verb
 	fields   []reusecheck.Field
 	next     reusecheck.ID
@@ -67,7 +68,11 @@ func (g *tcpGenerator) Start(src Source) reusecheck.Config {
 		g.ports = append(g.ports, w.Ports[1:]...)
 	}
 	g.auto = reusecheck.PortRange{Lo: w.Ports[0], Hi: w.Ports[0] + uint16(src.Intn(4))}
+	g.cpus = nil
 	if src.Intn(2) == 0 {
+		if g.auto.Size() == 4 {
+			g.cpus = w.CPUs
+		}
 		g.auto.Hi = g.auto.Lo // one port: what one step takes, the next one meets
 	}
 	for i, o := range tcpOptions {
@@ -174,8 +179,19 @@ func (g *tcpGenerator) socket(src Source) reusecheck.Op {
 	}
 	op.UID = g.uids[src.Intn(len(g.uids))]
 	op.Dev = g.devs[src.Intn(len(g.devs))]
+	op.CPU = g.processor(op.Sock, 0)
 	g.last = op
 	return op
+}
+
+// processor is the processor of the socket with an ID, not one of the first skip.
+// It takes no choice of the source: a world has the same histories with
+// processors and without, and the few that have them are the same but for them.
+func (g *tcpGenerator) processor(id reusecheck.ID, skip int) reusecheck.CPU {
+	if len(g.cpus) <= skip {
+		return reusecheck.NoCPU
+	}
+	return g.cpus[skip+int(id)%(len(g.cpus)-skip)]
 }
 
 // twinOf is one more socket like op but for one attribute.
@@ -387,7 +403,7 @@ func (g *tcpGenerator) inherit(src Source, live []reusecheck.Socket) (reusecheck
 			port = l.Local.Port() ^ 1
 		}
 	}
-	op := reusecheck.Inherit(l.ID, g.next, netip.AddrPortFrom(to.Unmap(), port))
+	op := reusecheck.InheritOn(l.ID, g.next, netip.AddrPortFrom(to.Unmap(), port), g.processor(g.next, 1))
 	g.next++
 	return op, true
 }
@@ -399,7 +415,11 @@ func (g *tcpGenerator) set(src Source, live []reusecheck.Socket) (reusecheck.Op,
 	}
 	switch g.fields[src.Intn(len(g.fields))] {
 	case reusecheck.SetUID:
-		return reusecheck.SetOwner(s.ID, g.uids[src.Intn(len(g.uids))]), true
+		uid := g.uids[src.Intn(len(g.uids))]
+		if len(g.cpus) > 0 && (s.ID+g.next)%2 == 0 {
+			return reusecheck.SetProcessor(s.ID, g.processor(g.next, 0)), true
+		}
+		return reusecheck.SetOwner(s.ID, uid), true
 	case reusecheck.SetDev:
 		return reusecheck.SetDevice(s.ID, g.devs[src.Intn(len(g.devs))]), true
 	}

@@ -37,7 +37,8 @@ func (v Violation) Same(w Violation) bool {
 type Tags uint64
 
 // The circumstances beside the reasons. A cause is a way in which the cached
-// socket does not stand for the one that is judged.
+// socket does not stand for the one that is judged, or the listener that took a
+// connection for the one that should have.
 const (
 	byReuseAddr Tags = 1 << (40 + iota)
 	byDevice
@@ -47,12 +48,13 @@ const (
 	byChange   // the owner changed after it was admitted
 	byUpdate   // the owner came without a cache update (connect, inherit)
 	byChild    // the cache is keyed to a connection, which was never checked
+	byCPU      // a listener asked for the connection's processor, and another took it
 	mixed      // IPv4 against IPv6 or v4-mapped
 	wildBinder // the binder asks for a wildcard address
 	wildOwner  // the owner has one
 	left4      // a TIME_WAIT socket that is wrongly left or gone is an IPv4 one
 	left6      // ... an IPv6 one
-	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild
+	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild | byCPU
 )
 
 var tagNames = []struct {
@@ -61,7 +63,7 @@ var tagNames = []struct {
 }{
 	{byReuseAddr, "reuseaddr"}, {byDevice, "device"}, {byV6Only, "v6only"}, {byAddress, "address"},
 	{byUser, "user"}, {byChange, "change after bind"}, {byUpdate, "no update"},
-	{byChild, "unchecked child"}, {mixed, "mixed families"},
+	{byChild, "unchecked child"}, {byCPU, "processor"}, {mixed, "mixed families"},
 	{wildBinder, "wildcard binder"}, {wildOwner, "wildcard owner"},
 	{left4, "IPv4"}, {left6, "IPv6"},
 }
@@ -146,7 +148,24 @@ func checkComplete(o *Observation) Violation {
 	default:
 		tags |= reasonTag(o.Got.Reason)
 	}
+	if o.Op.Verb == reusecheck.VInherit && passesProcessor(o) {
+		tags |= byCPU
+	}
 	return Violation{completeName, kind, tags}
+}
+
+// passesProcessor reports whether the listener that should have taken a connection
+// asked for its processor, and the one that did not.
+func passesProcessor(o *Observation) bool {
+	wants := func(a reusecheck.Answer) bool {
+		id := o.Op.Sock
+		if a.Kind == reusecheck.Received {
+			id = a.Who
+		}
+		s := o.Socket(id)
+		return s != nil && s.CPU == o.Op.CPU
+	}
+	return o.Op.CPU != reusecheck.NoCPU && wants(o.Verdict.Want) && !wants(o.Got.Answer)
 }
 
 // amongConnections reports whether the port that the oracle would give has

@@ -29,7 +29,7 @@ func UDPWorld() *World {
 		reusecheck.VBind: true, reusecheck.VListen: true, reusecheck.VConnect: true, reusecheck.VSet: true,
 		reusecheck.VShutdown: true, reusecheck.VDisconnect: true, reusecheck.VClose: true, reusecheck.VSend: true,
 	}
-	w.OtherPort, w.Rivals, w.Sysctls = false, false, nil
+	w.OtherPort, w.Rivals, w.Sysctls, w.CPUs = false, false, nil, nil
 	w.Crowds, w.Arrivals = true, true
 	return w
 }

@@ -17,9 +17,12 @@ type World struct {
 	Options  reusecheck.Opt
 	UIDs     []uint32
 	Devs     []reusecheck.Dev
-	Verbs    map[reusecheck.Verb]bool
-	Fields   map[reusecheck.Field]bool // what set may change
-	Sockets  int                       // at most so many live at once
+	// CPUs are the processors that sockets ask for and connections arrive on, the
+	// first of them none; empty for a world without.
+	CPUs    []reusecheck.CPU
+	Verbs   map[reusecheck.Verb]bool
+	Fields  map[reusecheck.Field]bool // what set may change
+	Sockets int                       // at most so many live at once
 	// AutoPorts allows binds to port 0, within a range of at most four ports.
 	AutoPorts bool
 	// OtherPort allows children on a port other than their listener's.
@@ -60,7 +63,7 @@ func (w *World) Core() *World {
 		*at = *at || !a.IsUnspecified()
 		c.Addrs = append(c.Addrs, a)
 	}
-	c.Ports, c.Sysctls, c.AutoPorts, c.Twins = w.Ports[:1], nil, false, true
+	c.Ports, c.Sysctls, c.AutoPorts, c.Twins, c.CPUs = w.Ports[:1], nil, false, true, nil
 	c.Options &^= reusecheck.NoPort
 	c.Verbs = map[reusecheck.Verb]bool{}
 	for _, v := range []reusecheck.Verb{reusecheck.VBind, reusecheck.VListen} {
@@ -87,6 +90,7 @@ func TCPWorld() *World {
 		Options: reusecheck.ReuseAddr | reusecheck.ReusePort | reusecheck.V6Only | reusecheck.NoPort,
 		UIDs:    []uint32{0, 1001, 1002},
 		Devs:    []reusecheck.Dev{reusecheck.NoDev, reusecheck.Dev1, reusecheck.Dev2, reusecheck.DevLo},
+		CPUs:    []reusecheck.CPU{reusecheck.NoCPU, reusecheck.Processor(0), reusecheck.Processor(1)},
 		Verbs: map[reusecheck.Verb]bool{
 			reusecheck.VBind: true, reusecheck.VListen: true, reusecheck.VConnect: true,
 			reusecheck.VInherit: true, reusecheck.VSet: true, reusecheck.VShutdown: true,
@@ -121,6 +125,7 @@ var words = []struct {
 	{"set", "nothing changes after creation", dropVerbs(reusecheck.VSet)},
 	{"dev", "no devices", func(w *World) { w.Devs = []reusecheck.Dev{reusecheck.NoDev}; delete(w.Fields, reusecheck.SetDev) }},
 	{"uid", "one user", func(w *World) { w.UIDs = w.UIDs[:1]; delete(w.Fields, reusecheck.SetUID) }},
+	{"cpu", "no processors", func(w *World) { w.CPUs = nil }},
 	{"v4", "no IPv4 sockets", dropFamily(reusecheck.TCP4, reusecheck.UDP4)},
 	{"v6", "no IPv6 sockets", dropFamily(reusecheck.TCP6, reusecheck.UDP6)},
 	{"mapped", "no v4-mapped addresses", dropAddrs(netip.Addr.Is4In6)},
