@@ -26,7 +26,6 @@ type fast struct {
 	met     [stepKinds]bool   // an earlier level has a witness
 	told    map[told]struct{} // violations of which an earlier level has the class
 	canon   numbers
-	words   []uint64
 }
 
 // entry is what a step comes to.
