@@ -25,8 +25,8 @@ func Sentence(o *Observation, v Violation) string {
 		return fmt.Sprintf("%q is answered %s; the reference answers %s (%s).", op, o.answer(o.Got.Answer), o.answer(o.Verdict.Want), o.Verdict.Reference.Reason)
 	case cacheName:
 		ref := o.Verdict.Reference
-		return fmt.Sprintf("After %q the cache is %s (address bucket %v); the reference has %s (address bucket %v).", op,
-			whole(o.Got.After), o.Got.AddrAfter, whole(ref.After), ref.AddrAfter)
+		return fmt.Sprintf("After %q the cache is %s (that of the address bucket %s); the reference's is %s (%s).", op,
+			whole(o.Got.After), pair(o.Got.AddrAfter), whole(ref.After), pair(ref.AddrAfter))
 	}
 	if o.Got.Kind == reusecheck.Received || o.Verdict.Want.Kind == reusecheck.Received {
 		return fmt.Sprintf("The connection of %q goes to %s; the oracle says to %s, the listener that fits it best.",
@@ -154,6 +154,13 @@ func whole(c reusecheck.Cache) string {
 		}
 	}
 	return s
+}
+
+func pair(p reusecheck.Pair) string {
+	if !p.Exists {
+		return "gone"
+	}
+	return fields(reusecheck.Cache{FastReuse: p.FastReuse, FastReusePort: p.FastReusePort})
 }
 
 func fields(c reusecheck.Cache) string {

@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/oracle"
 	"github.com/reusecheck/reusecheck/spec"
 )
 
@@ -97,6 +99,20 @@ func TestSearchGivesTheSameFailuresWhateverTheWorkers(t *testing.T) {
 	one, three := run(1), run(3)
 	if len(one) == 0 || strings.Join(one, "\n") != strings.Join(three, "\n") {
 		t.Errorf("one worker found %d failures, three found %d, or others", len(one), len(three))
+	}
+}
+
+func TestACacheThatIsNotAsTheReferenceHasItIsToldInWords(t *testing.T) {
+	o := spec.Observation{
+		Op:      rc.Bind(0, netip.MustParseAddrPort("127.0.0.1:40000")),
+		Verdict: oracle.Verdict{Reference: &rc.Result{}},
+	}
+	o.Got.After = rc.Cache{Exists: true, FastReusePort: rc.FastAny, Family: rc.TCP4, Addr: netip.MustParseAddr("127.0.0.1")}
+	o.Got.AddrAfter = rc.Pair{Exists: true, FastReusePort: rc.FastStrict}
+	want := `After "bind a 127.0.0.1:40000" the cache is fastreuse 0, fastreuseport ANY, keyed to tcp4 127.0.0.1 uid 0 ` +
+		`(that of the address bucket fastreuse 0, fastreuseport STRICT); the reference's is gone (gone).`
+	if got := spec.Sentence(&o, spec.Violation{Property: "cache"}); got != want {
+		t.Errorf("it says\n%s\nnot\n%s", got, want)
 	}
 }
 
