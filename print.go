@@ -218,10 +218,16 @@ func (a Answer) append(b []byte, names func(ID) string) []byte {
 	case Nobody:
 		return append(b, "none"...)
 	case Exited:
-		b = append(b, "ok walks="...)
-		b = strconv.AppendInt(b, int64(a.Walks), 10)
-		b = append(b, " left="...)
-		return strconv.AppendInt(b, int64(a.Left), 10)
+		b = appendCount(append(b, "ok walks="...), a.Walks)
+		return appendCount(append(b, " left="...), a.Left)
 	}
 	return append(b, nameOf(nil, int(a.Kind), "answer")...)
+}
+
+// appendCount writes ? for what was not counted, which no parser takes.
+func appendCount(b []byte, n int32) []byte {
+	if n == Uncounted {
+		return append(b, '?')
+	}
+	return strconv.AppendInt(b, int64(n), 10)
 }

@@ -20,10 +20,14 @@ type Answer struct {
 	Kind  Kind
 	Errno Errno
 	Port  uint16
-	Who   ID // meaningful when Kind is Received, else 0
-	Walks int32
+	Who   ID    // meaningful when Kind is Received, else 0
+	Walks int32 // Uncounted when the stack cannot tell, as Left
 	Left  int32
 }
+
+// Uncounted stands in the place of a count of an exit that a stack could not take:
+// a kernel does not tell. It states nothing, and no trace has it.
+const Uncounted int32 = -1
 
 // Success is the plain answer ok.
 var Success = Answer{Kind: OK}
@@ -34,17 +38,29 @@ func Picked(port uint16) Answer { return Answer{Kind: OK, Port: port} }
 // Fail is the answer of a failed operation.
 func Fail(e Errno) Answer { return Answer{Kind: Failed, Errno: e} }
 
-// Matches reports whether a stated answer holds of the one given: equal, or
-// stated nothing, or stated ok where a port was picked.
+// Matches reports whether a stated answer holds of the one given: equal as far
+// as it was counted, or stated nothing, or stated ok where a port was picked.
 func (stated Answer) Matches(given Answer) bool {
 	switch {
-	case stated.Kind == Unstated || stated == given:
+	case stated.Kind == Unstated || stated.Agrees(given):
 		return true
 	case stated.Kind == OK && stated.Port == 0:
 		given.Port = 0
 		return stated == given
 	}
 	return false
+}
+
+// Agrees reports whether two answers are equal, but for counts that one of them
+// does not have.
+func (a Answer) Agrees(b Answer) bool {
+	if a.Walks == Uncounted || b.Walks == Uncounted {
+		a.Walks, b.Walks = 0, 0
+	}
+	if a.Left == Uncounted || b.Left == Uncounted {
+		a.Left, b.Left = 0, 0
+	}
+	return a == b
 }
 
 // Path is how a stack reached its answer.
@@ -116,6 +132,11 @@ type Result struct {
 	HasCache      bool
 	Before, After Cache
 	AddrAfter     Pair
+
+	// Waiting are the TIME_WAIT sockets that are there after an exit, as far as
+	// the trace has a name for them. They are valid when HasWaiting is set.
+	HasWaiting bool
+	Waiting    []ID
 
 	// Lookup is how a datagram found its receiver, nil when the stack does not
 	// say. It is valid until the stack's next operation.

@@ -72,7 +72,7 @@ func (r *runner) enterGroup(s *socket) error {
 	r.groups++
 	s.group = r.groups
 	for _, o := range r.socks {
-		if o != nil && o.listening && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
+		if r.here(o) && o.listening && o.opts.Has(reusecheck.ReusePort) && o.at == at &&
 			o.family == s.family && o.uid == s.uid && o.dev == s.dev &&
 			o.only6 == s.only6 {
 			if o.group == 0 {

@@ -22,7 +22,7 @@ func TimeBinds(ctx context.Context, opts reusecheck.Opt, addrs []netip.Addr, por
 	if err := allowDescriptors(n); err != nil {
 		return 0, err
 	}
-	ns, err := newNamespace()
+	ns, err := newNamespace(nil)
 	if err != nil {
 		return 0, &Unavailable{What: "network namespace", Why: err.Error(), Do: "run as root"}
 	}

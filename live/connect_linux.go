@@ -106,7 +106,7 @@ func (r *runner) accept(end netip.AddrPort) (by *socket, fd int, err error) {
 	var listeners []*socket
 	var fds []unix.PollFd
 	for _, s := range r.socks {
-		if s != nil && s.listening {
+		if r.here(s) && s.listening {
 			listeners = append(listeners, s)
 			fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 		}

@@ -22,7 +22,7 @@ func TimeDatagrams(ctx context.Context, connected, n int) (took time.Duration, e
 	if err := allowDescriptors(connected + 1); err != nil {
 		return 0, err
 	}
-	ns, err := newNamespace()
+	ns, err := newNamespace(nil)
 	if err != nil {
 		return 0, &Unavailable{What: "network namespace", Why: err.Error(), Do: "run as root"}
 	}

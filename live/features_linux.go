@@ -28,7 +28,24 @@ func (r *runner) Features() []Feature {
 		featureOf("processors", canPin()),
 		featureOf("socket destroy", r.ns.canDestroy()),
 		featureOf("socket lookup", r.ns.canRedirect()),
+		r.canExit(),
 	}
+}
+
+// canExit says whether the teardown of namespaces can be followed, and counted.
+func (r *runner) canExit() Feature {
+	s, err := r.own.sign()
+	if err != nil {
+		return featureOf("namespace exit", err)
+	}
+	s.close()
+	if r.walks == nil {
+		r.walks = newWalkCounter()
+	}
+	if err := r.walks.missing; err != nil {
+		return Feature{Name: "namespace exit", OK: true, Why: fmt.Sprintf("walks are not counted: %v", err)}
+	}
+	return Feature{Name: "namespace exit", OK: true, Why: "walks are counted"}
 }
 
 func featureOf(name string, err error) Feature {

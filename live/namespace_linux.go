@@ -59,8 +59,9 @@ func onFreshThread(f func() error) error {
 	return <-done
 }
 
-// newNamespace makes a namespace and everything in it that a trace may expect.
-func newNamespace() (n *namespace, err error) {
+// newNamespace makes a namespace and everything in it that a trace may expect: a
+// child of the program's own, or of parent if there is one.
+func newNamespace(parent *namespace) (n *namespace, err error) {
 	n = &namespace{ns: -1, home: -1, sockstat: -1, sockstat6: -1}
 	defer func() {
 		if err != nil {
@@ -68,24 +69,14 @@ func newNamespace() (n *namespace, err error) {
 			n = nil
 		}
 	}()
-	return n, onFreshThread(n.make)
+	return n, onFreshThread(func() error { return n.make(parent) })
 }
 
 const ownNamespace = "/proc/thread-self/ns/net"
 
 // make runs on a thread of its own and leaves it in the new namespace.
-func (n *namespace) make() error {
-	var err error
-	if n.home, err = unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("open %s: %w (mount /proc)", ownNamespace, err)
-	}
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("unshare a network namespace: %w", err)
-	}
-	if n.ns, err = unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("open %s: %w", ownNamespace, err)
-	}
-	if err := differ(n.home, n.ns); err != nil {
+func (n *namespace) make(parent *namespace) (err error) {
+	if err := n.unshare(parent); err != nil {
 		return err
 	}
 	if err := n.canLeave(); err != nil {
@@ -113,6 +104,25 @@ func (n *namespace) canLeave() error {
 		return fmt.Errorf("enter a new network namespace: %w", err)
 	}
 	return nil
+}
+
+// unshare puts the thread into a new, bare namespace.
+func (n *namespace) unshare(parent *namespace) (err error) {
+	if n.home, err = unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open %s: %w (mount /proc)", ownNamespace, err)
+	}
+	if parent != nil {
+		if err := unix.Setns(parent.ns, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter the parent of a network namespace: %w", err)
+		}
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("unshare a network namespace: %w", err)
+	}
+	if n.ns, err = unix.Open(ownNamespace, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open %s: %w", ownNamespace, err)
+	}
+	return differ(n.home, n.ns)
 }
 
 // differ is the safeguard of the package: the namespace of the traces must not
@@ -246,8 +256,21 @@ func (n *namespace) close() {
 	if n == nil {
 		return
 	}
+	n.closeInside()
+	for _, fd := range []int{n.ns, n.home} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	n.ns, n.home = -1, -1
+}
+
+// closeInside closes all that is of the namespace, so that only its own
+// descriptor keeps it.
+func (n *namespace) closeInside() {
 	if n.redirect != nil {
 		n.redirect.close()
+		n.redirect = nil
 	}
 	if n.inject != nil {
 		n.inject.close()
@@ -255,17 +278,18 @@ func (n *namespace) close() {
 	}
 	if n.diag != nil {
 		n.diag.close()
+		n.diag = nil
 	}
 	for _, s := range n.settings {
 		unix.Close(s.fd)
 	}
 	n.settings = nil
-	for _, fd := range []int{n.sockstat, n.sockstat6, n.ns, n.home} {
+	for _, fd := range []int{n.sockstat, n.sockstat6} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
-	n.sockstat, n.sockstat6, n.ns, n.home = -1, -1, -1, -1
+	n.sockstat, n.sockstat6 = -1, -1
 }
 
 // isPermission says whether an error is the lack of a privilege.

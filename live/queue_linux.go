@@ -23,7 +23,7 @@ func unaccepted() error {
 // waits reports whether a connection waits in the queue of one of a port's listeners.
 func (r *runner) waits(port uint16) bool {
 	for _, s := range r.socks {
-		if s != nil && s.queued && s.queuedAt == port {
+		if r.here(s) && s.queued && s.queuedAt == port {
 			return true
 		}
 	}
@@ -34,7 +34,7 @@ func (r *runner) waits(port uint16) bool {
 func (r *runner) awaitQueued(netip.AddrPort) error {
 	var fds []unix.PollFd
 	for _, s := range r.socks {
-		if s != nil && s.listening {
+		if r.here(s) && s.listening {
 			fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 		}
 	}
@@ -53,7 +53,7 @@ func (r *runner) leaveQueue(s *socket) {
 	}
 	s.queued = false
 	for _, l := range r.socks {
-		if l == nil || !l.listening || l.port != s.queuedAt {
+		if !r.here(l) || !l.listening || l.port != s.queuedAt {
 			continue
 		}
 		if fd, _, err := unix.Accept4(l.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
@@ -76,7 +76,7 @@ func (r *runner) stops(s *socket) error {
 // of the connections in its queue. Which they are, their own state tells.
 func (r *runner) endQueue(port uint16) error {
 	for _, s := range r.socks {
-		if s == nil || !s.queued || s.queuedAt != port {
+		if !r.here(s) || !s.queued || s.queuedAt != port {
 			continue
 		}
 		closed, err := r.closedSoon(s.fd)

@@ -13,6 +13,7 @@ import (
 // A socket is one of the trace's.
 type socket struct {
 	id     reusecheck.ID
+	ns     *namespace
 	fd     int // -1 for a TIME_WAIT entry
 	family reusecheck.Family
 	opts   reusecheck.Opt // as the trace set them
@@ -83,13 +84,18 @@ func (r *runner) socket(op reusecheck.Op) (reusecheck.Answer, error) {
 	case !ok:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: op.Family.String(),
 			Why: "the running kernel is driven for tcp only"}
-	case op.HasNet:
+	case op.HasNet && r.system != reusecheck.TimeWaitExit:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "netns",
-			Why: "a trace on the running kernel has one network namespace"}
+			Why: "a trace of this system has one network namespace on the running kernel"}
 	case op.Sock < 0:
 		return reusecheck.Answer{}, fmt.Errorf("socket %s: not a name that a trace can give", op.Sock)
 	case r.get(op.Sock) != nil:
 		return reusecheck.Answer{}, fmt.Errorf("socket %s is there already", op.Sock)
+	}
+	if op.HasNet {
+		if r.ns = r.nets[op.Net]; r.ns == nil {
+			return reusecheck.Fail(reusecheck.EBADF), nil
+		}
 	}
 	s := &socket{family: op.Family, uid: op.UID, fd: -1, other: -1}
 	err := r.ns.enter(func() error {

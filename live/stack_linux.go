@@ -66,17 +66,21 @@ func Release() string {
 // A runner drives the kernel from this process.
 type runner struct {
 	options    Options
-	uids       error // why sockets cannot belong to several users
-	base       int   // the user that sockets are made as when they say nothing
-	ns         *namespace
+	uids       error      // why sockets cannot belong to several users
+	base       int        // the user that sockets are made as when they say nothing
+	own        *namespace // the trace's own
+	ns         *namespace // where the step at hand happens
 	namespaces int
-	dirty      bool // the namespace is not to be used again
+	dirty      bool // the trace's own namespace is not to be used again
 
 	socks  []*socket // by ID, nil for those that are not there
 	groups int       // reuseport groups numbered so far
 	ports  []uint16  // every port that the trace held or named
 	auto   reusecheck.PortRange
-	udp    bool // the trace is one of system udp
+	system reusecheck.System
+	cfg    reusecheck.Config
+	nets   map[reusecheck.ID]*namespace // system timewait: those that the trace made
+	walks  *walkCounter                 // nil until the first exit
 }
 
 func openRunner(o Options) (*runner, error) {
@@ -89,12 +93,12 @@ func openRunner(o Options) (*runner, error) {
 
 // renew replaces the namespace by a fresh one.
 func (r *runner) renew() error {
-	ns, err := newNamespace()
+	ns, err := newNamespace(nil)
 	if err != nil {
 		return err
 	}
-	r.ns.close()
-	r.ns, r.dirty = ns, false
+	r.own.close()
+	r.own, r.ns, r.dirty = ns, ns, false
 	r.namespaces++
 	return nil
 }
@@ -117,22 +121,26 @@ func (r *runner) Descriptor(id reusecheck.ID) (int, bool) {
 // Close drops every socket and the namespace.
 func (r *runner) Close() error {
 	err := r.drop()
-	r.ns.close()
-	r.ns = nil
+	r.own.close()
+	r.own, r.ns = nil, nil
+	r.walks.close()
+	r.walks = nil
 	return err
 }
 
 // Reset drops every socket, and the namespace too unless it is shown to be
 // empty and can be given the configuration.
 func (r *runner) Reset(cfg reusecheck.Config) error {
-	if cfg.System != "" && cfg.System != reusecheck.TCP && cfg.System != reusecheck.UDP {
+	switch cfg.System {
+	case "", reusecheck.TCP, reusecheck.UDP, reusecheck.TimeWaitExit:
+	default:
 		return &reusecheck.Unsupported{What: "the system " + string(cfg.System),
-			Why: "the running kernel is driven for tcp and udp"}
+			Why: "the running kernel is driven for tcp, udp and timewait"}
 	}
-	r.udp = cfg.System == reusecheck.UDP
-	if r.ns == nil {
+	if r.own == nil {
 		return errors.New("the stack is closed")
 	}
+	r.system, r.cfg = cfg.System, cfg
 	if err := r.drop(); err != nil {
 		r.dirty = true
 	}
@@ -149,7 +157,7 @@ func (r *runner) Reset(cfg reusecheck.Config) error {
 		r.auto = reusecheck.DefaultPorts
 	}
 	if !r.dirty {
-		err := r.ns.configure(cfg)
+		err := r.own.configure(cfg)
 		if u := new(reusecheck.Unsupported); err == nil || errors.As(err, &u) {
 			return err
 		}
@@ -157,20 +165,22 @@ func (r *runner) Reset(cfg reusecheck.Config) error {
 	if err := r.renew(); err != nil {
 		return fmt.Errorf("a fresh network namespace: %w", err)
 	}
-	if err := r.ns.configure(cfg); err != nil {
+	if err := r.own.configure(cfg); err != nil {
 		r.dirty = true
 		return err
 	}
 	return nil
 }
 
-// drop closes every socket by reset and ends every TIME_WAIT entry.
+// drop closes every socket by reset, ends every TIME_WAIT entry and lets go of
+// the namespaces that the trace made.
 func (r *runner) drop() error {
 	var first error
 	for i, s := range r.socks {
 		if s == nil {
 			continue
 		}
+		r.ns = s.ns
 		if s.wait != nil {
 			if err := r.ns.diag.destroy(*s.wait); err != nil && err != unix.ENOENT && err != unix.ESTALE && first == nil {
 				first = err
@@ -180,7 +190,11 @@ func (r *runner) drop() error {
 		}
 		r.socks[i] = nil
 	}
-	r.socks = r.socks[:0]
+	r.socks, r.ns = r.socks[:0], r.own
+	for _, n := range r.nets {
+		n.close()
+	}
+	r.nets = nil
 	return first
 }
 
@@ -290,28 +304,43 @@ func (n *namespace) free(port uint16) (bool, error) {
 
 // Do performs one operation.
 func (r *runner) Do(op reusecheck.Op) (reusecheck.Result, error) {
-	if r.ns == nil {
+	if r.own == nil {
 		return reusecheck.Result{}, errors.New("the stack is closed")
 	}
-	a, err := r.do(op)
+	var got reusecheck.Result
+	var err error
+	if op.Verb == reusecheck.VExit && r.system == reusecheck.TimeWaitExit {
+		got, err = r.exit(op.Batch)
+	} else {
+		got.Answer, err = r.do(op)
+	}
 	if u := new(reusecheck.Unsupported); err != nil && !errors.As(err, &u) {
 		r.dirty = true
 	}
-	return reusecheck.Result{Answer: a}, err
+	return got, err
 }
 
 func (r *runner) do(op reusecheck.Op) (reusecheck.Answer, error) {
-	if r.udp {
+	r.ns = r.own
+	if r.system == reusecheck.UDP {
 		return r.doUDP(op)
 	}
 	switch op.Verb {
 	case reusecheck.VSocket:
 		return r.socket(op)
-	case reusecheck.VSend, reusecheck.VNetns, reusecheck.VExit:
+	case reusecheck.VNetns:
+		if r.system == reusecheck.TimeWaitExit {
+			return r.netns(op)
+		}
+		fallthrough
+	case reusecheck.VSend, reusecheck.VExit:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: op.Verb.String(),
-			Why: "the running kernel is driven for tcp only"}
+			Why: "it is not a step of this system"}
 	}
 	s := r.get(op.Sock)
+	if s != nil {
+		r.ns = s.ns
+	}
 	if s == nil || s.wait != nil && op.Verb != reusecheck.VExpire {
 		return reusecheck.Fail(reusecheck.EBADF), nil
 	}
@@ -354,9 +383,12 @@ func (r *runner) put(id reusecheck.ID, s *socket) {
 	for int(id) >= len(r.socks) {
 		r.socks = append(r.socks, nil)
 	}
-	s.id = id
+	s.id, s.ns = id, r.ns
 	r.socks[id] = s
 }
+
+// here reports whether a socket is there, in the namespace of the step at hand.
+func (r *runner) here(s *socket) bool { return s != nil && s.ns == r.ns }
 
 func (r *runner) forget(id reusecheck.ID) { r.socks[id] = nil }
 

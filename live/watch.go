@@ -11,7 +11,7 @@ type Watched struct {
 	*Stack
 	observer *Observer
 
-	udp   bool // there are no caches to be read
+	bare  bool // the system has no caches to be read
 	ids   []reusecheck.ID
 	obs   []Observation
 	ports map[reusecheck.ID]uint16
@@ -23,7 +23,7 @@ func Watch(s *Stack, o *Observer) *Watched { return &Watched{Stack: s, observer:
 
 // Reset is the Stack's.
 func (w *Watched) Reset(cfg reusecheck.Config) error {
-	w.udp = cfg.System == reusecheck.UDP
+	w.bare = cfg.System != "" && cfg.System != reusecheck.TCP
 	w.ids = w.ids[:0]
 	w.ports = map[reusecheck.ID]uint16{}
 	w.cache = map[uint16]reusecheck.Cache{}
@@ -33,7 +33,7 @@ func (w *Watched) Reset(cfg reusecheck.Config) error {
 // Do is the Stack's, with Before, After and AddrAfter of the port that the step
 // is about: the one that the socket has afterwards, else the one it had.
 func (w *Watched) Do(op reusecheck.Op) (reusecheck.Result, error) {
-	if w.udp {
+	if w.bare {
 		return w.Stack.Do(op)
 	}
 	port := w.ports[op.Sock]

@@ -136,6 +136,9 @@ func (t *TimeWait) put(id reusecheck.ID, i int) {
 // openDead is why a step on a socket is left open that went with its namespace.
 const openDead = "the socket's namespace is gone"
 
+// openUncounted is why an exit is left open that may have been right.
+const openUncounted = "what the exit did was not counted"
+
 // Judge says what op should be answered, given what the stack answered. It
 // changes nothing.
 func (t *TimeWait) Judge(op reusecheck.Op, got reusecheck.Answer) Verdict {
@@ -162,7 +165,10 @@ func (t *TimeWait) judgeExit(batch []reusecheck.ID, got reusecheck.Answer) Verdi
 		return v // it has not happened
 	}
 	e := &t.exit
-	if got.Kind == reusecheck.Exited && got.Left == 0 && int(got.Walks) <= e.Most {
+	if got.Kind == reusecheck.Exited && got.Left <= 0 && int(got.Walks) <= e.Most {
+		if got.Walks == reusecheck.Uncounted || got.Left == reusecheck.Uncounted {
+			v.Open = openUncounted
+		}
 		return v
 	}
 	v.Agrees = false

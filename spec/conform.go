@@ -18,7 +18,7 @@ func Conformance(sys *System, reference func() (reusecheck.Stack, error)) (*Syst
 	}
 	c := *sys
 	c.Doc = "one stack held to another, step by step"
-	c.Properties = []*Property{Agrees, SameCache}
+	c.Properties = []*Property{Agrees, SameCache, SameWaiting}
 	c.Strict = true
 	c.NewOracle = func() Oracle {
 		s, err := reference()
@@ -63,9 +63,22 @@ var SameCache = &Property{
 	},
 }
 
+// SameWaiting is the property that two stacks keep the same sockets in TIME_WAIT.
+var SameWaiting = &Property{
+	Name: waitingName,
+	Doc:  "The TIME_WAIT sockets that the reference has after an exit are there, where the stack shows its own.",
+	Check: func(o *Observation) Violation {
+		if !o.Verdict.Agrees || o.Got.Kind != reusecheck.Exited || !o.Got.HasWaiting || o.Verdict.Exit == nil || len(missing(o)) == 0 {
+			return Violation{}
+		}
+		return Violation{Property: waitingName, Kind: takenAlong}
+	},
+}
+
 const (
-	agreesName = "agrees"
-	cacheName  = "cache"
+	agreesName  = "agrees"
+	cacheName   = "cache"
+	waitingName = "waiting"
 )
 
 // comparable is the part of a cache that two stacks must have in common.
@@ -126,7 +139,23 @@ func (t *twin) Judge(op reusecheck.Op, got reusecheck.Answer) oracle.Verdict {
 		return oracle.Verdict{Want: got, Open: err.Error()}
 	}
 	t.last = r
-	return oracle.Verdict{Want: r.Answer, Agrees: r.Answer == got, Reference: &t.last}
+	v := oracle.Verdict{Want: r.Answer, Agrees: r.Answer.Agrees(got), Reference: &t.last}
+	if r.Kind == reusecheck.Exited && t.inspect != nil {
+		v.Exit = t.spared()
+	}
+	return v
+}
+
+// spared are the TIME_WAIT sockets that the reference has after an exit.
+func (t *twin) spared() *oracle.Exit {
+	e := &oracle.Exit{}
+	t.inspect.Sockets(func(s *reusecheck.Socket) bool {
+		if s.State == reusecheck.TimeWait && s.ID >= 0 {
+			e.Spared = append(e.Spared, s.ID)
+		}
+		return true
+	})
+	return e
 }
 
 func (t *twin) do(op reusecheck.Op, seen reusecheck.Answer) (reusecheck.Result, error) {

@@ -308,10 +308,18 @@ func Append(t *reusecheck.Trace, op reusecheck.Op, o *Observation) {
 	}
 	st := reusecheck.Step{Op: op}
 	if o != nil && (op.Verb != reusecheck.VSocket || o.Got.Answer != reusecheck.Success) { // a socket made goes without saying
-		st.Want = o.Got.Answer
+		st.Want = counted(o.Got.Answer)
 	}
 	if o != nil && !o.Verdict.Agrees {
 		st.Oracle = o.Verdict.Want
 	}
 	t.Steps = append(t.Steps, st)
+}
+
+// counted is an answer as a trace can state it: not at all where a count is missing.
+func counted(a reusecheck.Answer) reusecheck.Answer {
+	if a.Walks == reusecheck.Uncounted || a.Left == reusecheck.Uncounted {
+		return reusecheck.Answer{}
+	}
+	return a
 }

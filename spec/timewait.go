@@ -58,7 +58,7 @@ func (r *remains) Reset() {
 
 func (r *remains) After(op reusecheck.Op, got reusecheck.Result, live []reusecheck.Socket) reusecheck.Cache {
 	if got.Kind == reusecheck.Exited {
-		r.left += got.Left
+		r.left += max(got.Left, 0)
 	}
 	return r.admissions.After(op, got, live)
 }

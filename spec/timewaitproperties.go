@@ -65,9 +65,6 @@ func checkExit(o *Observation) Violation {
 	if o.Got.Left > 0 {
 		return Violation{purgeName, leftBehind, leftTags(o)}
 	}
-	if o.Stack == nil {
-		return Violation{}
-	}
 	t := Tags(0)
 	for _, id := range missing(o) {
 		if s := o.Socket(id); s != nil {
@@ -111,15 +108,24 @@ func leftTags(o *Observation) (t Tags) {
 }
 
 // missing are the TIME_WAIT sockets of other namespaces that the stack has not any
-// more.
+// more; none where it does not show those that it has.
 func missing(o *Observation) (gone []reusecheck.ID) {
-	gone = append(gone, o.Verdict.Exit.Spared...)
-	if len(gone) == 0 {
+	if len(o.Verdict.Exit.Spared) == 0 || !o.Got.HasWaiting && o.Stack == nil {
 		return nil
+	}
+	gone = append(gone, o.Verdict.Exit.Spared...)
+	there := func(id reusecheck.ID) {
+		gone = slices.DeleteFunc(gone, func(g reusecheck.ID) bool { return g == id })
+	}
+	if o.Got.HasWaiting {
+		for _, id := range o.Got.Waiting {
+			there(id)
+		}
+		return gone
 	}
 	o.Stack.Sockets(func(s *reusecheck.Socket) bool {
 		if s.State == reusecheck.TimeWait {
-			gone = slices.DeleteFunc(gone, func(id reusecheck.ID) bool { return id == s.ID })
+			there(s.ID)
 		}
 		return len(gone) > 0
 	})
