@@ -44,7 +44,7 @@ var worlds = map[string]struct {
 	"28": {"tcp4 tcp6 addr=::,0.0.0.0,127.0.0.1 reuseport listen inherit rivals close", 3, "as 26"},
 	"E1": {"tcp6 addr=::ffff:0.0.0.0,::ffff:127.0.0.1 close", 2, ""},
 	"E2": {"", 0, "a connection that nobody accepted is no step of an exploration"},
-	"27": {"", 0, "the trace language has no processors"},
+	"27": {"", 0, "an exploration has no processors"},
 }
 
 var errDone = errors.New("found")
