@@ -23,6 +23,10 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 			return reusecheck.Answer{}, r.stuck("a connection with itself that is over at once",
 				"a shutdown before it is remembered, and leaves a TIME_WAIT entry without a name")
 		}
+		if err == unix.ECONNREFUSED && r.cut(op.Addr.Port()) {
+			return reusecheck.Answer{}, r.stuck("two connections with one 4-tuple",
+				"the SYN of the second, on another device, ended the first one's other end")
+		}
 		return answer(err)
 	}
 	local, err := localAddr(s.fd)
@@ -53,6 +57,24 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	s.port = local.Port()
 	r.hold(s.port)
 	return reusecheck.Picked(s.port), nil
+}
+
+// cut reports whether a connection to a port has lost an end that the trace
+// has not ended.
+func (r *runner) cut(port uint16) bool {
+	const established = 1
+	for _, s := range r.socks {
+		if !r.here(s) || !s.connected || s.ended || s.other < 0 || s.foreign {
+			continue
+		}
+		if local, err := localAddr(s.other); err != nil || local.Port() != port {
+			continue
+		}
+		if info, err := unix.GetsockoptTCPInfo(s.other, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil && info.State != established {
+			return true
+		}
+	}
+	return false
 }
 
 // answerWait is shorter than the second after which a SYN is sent again. On
@@ -106,7 +128,8 @@ func (r *runner) accept(end netip.AddrPort) (by *socket, fd int, err error) {
 	var listeners []*socket
 	var fds []unix.PollFd
 	for _, s := range r.socks {
-		if r.here(s) && s.listening {
+		// What waits in a queue is not for now, and its listener takes no other.
+		if r.here(s) && s.listening && !r.waits(s.port) {
 			listeners = append(listeners, s)
 			fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
 		}
