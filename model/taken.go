@@ -29,23 +29,27 @@ func (t *TCP) wasSeen(by, l int32, seen rc.Answer) bool {
 	return by >= 0 && by != l && t.socks[by].id == seen.Who
 }
 
-// taken is takenAs on one processor. Within a group any member may take the
-// connection, if none of them asked for the processor.
+// taken is takenAs on one processor.
 func (t *TCP) taken(l int32, dst addr, port uint16, on rc.CPU, seen rc.Answer) int32 {
 	by, group := t.lookup(dst, port, on)
 	if by < 0 || group < 0 {
 		return by
 	}
-	may := func(j int32) bool { return j >= 0 && t.socks[j].group == group && t.mayTake(j, on) }
+	wanted := t.rules.groupByCPU && t.wanted(group, on)
+	// Of a member that heard an answer to a SYN before it listened nobody knows
+	// its processor: it may be preferred, however often it is tried (seen on 6.1
+	// and 6.12), and it may not.
+	heard := func(j int32) bool { return t.rules.groupByCPU && t.socks[j].heard }
+	sure := func(j int32) bool {
+		return j >= 0 && t.socks[j].group == group && (!wanted || t.socks[j].cpu == on)
+	}
+	may := func(j int32) bool { return sure(j) || j >= 0 && t.socks[j].group == group && heard(j) }
 	o := none
 	if seen.Kind == rc.Received {
 		o = t.find(seen.Who)
 	}
 	switch {
-	case may(o) && (!may(l) || t.rules.groupByCPU && t.socks[o].heard):
-		// A member that received a packet before it listened (the answer to a
-		// SYN) is preferred on the processor that the packet came in on,
-		// however often it is tried (seen on 6.1 and 6.12).
+	case may(o) && (!sure(l) || heard(o)):
 		return o
 	case may(l):
 		return l
@@ -60,17 +64,16 @@ func (t *TCP) taken(l int32, dst addr, port uint16, on rc.CPU, seen rc.Answer) i
 	return none
 }
 
-// mayTake reports whether a member of a group may take what the group gets: it
-// asked for the connection's processor or may have been given it, or nobody
-// asked for it.
-func (t *TCP) mayTake(j int32, on rc.CPU) bool {
-	if s := &t.socks[j]; on == rc.NoCPU || !t.rules.groupByCPU || s.cpu == on || s.heard {
-		return true
+// wanted reports whether a member of a group asked for a processor: then one that
+// did takes what arrives there, and else any member.
+func (t *TCP) wanted(group int32, on rc.CPU) bool {
+	if on == rc.NoCPU {
+		return false
 	}
 	for i := range t.socks {
-		if s := &t.socks[i]; s.live && s.group == t.socks[j].group && s.cpu == on {
-			return false
+		if s := &t.socks[i]; s.live && s.group == group && s.cpu == on {
+			return true
 		}
 	}
-	return true
+	return false
 }

@@ -56,6 +56,7 @@ func (p *player) op() reusecheck.Op {
 	if p.ids == 0 || p.ids < 8 && p.pick(4) == 0 {
 		op := reusecheck.NewSocket(p.ids, pickOf(p, reusecheck.TCP4, reusecheck.TCP6), reusecheck.Opt(p.pick(32)))
 		op.UID, op.Dev = uint32(p.pick(2)), reusecheck.Dev(max(0, p.pick(8)-4))
+		op.CPU = reusecheck.CPU(max(0, p.pick(8)-5))
 		if p.pick(8) == 0 {
 			op.Range = reusecheck.PortRange{Lo: 40001, Hi: 40002}
 		}
@@ -75,11 +76,12 @@ func (p *player) op() reusecheck.Op {
 		return reusecheck.Connect(id, p.addr())
 	case 7:
 		p.ids++
-		return reusecheck.Inherit(id, p.ids-1, p.addr())
+		return reusecheck.InheritOn(id, p.ids-1, p.addr(), reusecheck.CPU(p.pick(3)))
 	case 8:
 		return pickOf(p,
 			reusecheck.SetOption(id, reusecheck.Opt(1)<<p.pick(5), p.pick(2) == 0),
-			reusecheck.SetOwner(id, uint32(p.pick(2))), reusecheck.SetDevice(id, reusecheck.Dev(p.pick(4))))
+			reusecheck.SetOwner(id, uint32(p.pick(2))), reusecheck.SetDevice(id, reusecheck.Dev(p.pick(4))),
+			reusecheck.SetProcessor(id, reusecheck.CPU(p.pick(3))))
 	case 9:
 		return reusecheck.Shutdown(id)
 	case 10:

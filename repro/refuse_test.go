@@ -21,6 +21,9 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 		{"c python go", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none"}},
 		{"c python go", "sysctl kernel.hostname x\nsocket a tcp4\n", repro.Inexpressible{Step: "sysctl kernel.hostname x"}},
 		{"c python go", "socket a tcp4 transparent => EPERM\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 transparent => EPERM"}},
+		{"selftest packetdrill syz kunit bench", "socket a tcp4 cpu=1\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 cpu=1"}},
+		{"selftest packetdrill syz kunit bench", l + "set l cpu=none => ok\n", repro.Inexpressible{Line: 4, Step: "set l cpu=none => ok"}},
+		{"selftest packetdrill syz kunit bench", l + "inherit l c 127.0.0.1 cpu=0 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1 cpu=0 => ok"}},
 		{"python", "socket a tcp4\nbind a [::1]:1\n", repro.Inexpressible{Line: 2, Step: "bind a [::1]:1"}},
 	} {
 		for _, format := range strings.Fields(c.formats) {
