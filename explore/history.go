@@ -236,6 +236,12 @@ func (r *run) witnesses() ([]Step, error) {
 		}
 		steps = append(steps, st)
 	}
-	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Or(cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.Verb, b.Verb)) })
+	sortSteps(steps)
 	return steps, nil
+}
+
+func sortSteps(steps []Step) {
+	slices.SortStableFunc(steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Answer.Kind, b.Answer.Kind), cmp.Compare(a.Reason, b.Reason))
+	})
 }

@@ -15,7 +15,12 @@ type Judge struct {
 
 // NewJudge judges by the given properties, all of spec.TCP's for none.
 func NewJudge(kernel *model.Profile, props []*spec.Property) *Judge {
-	return &Judge{machine: spec.NewMachine(spec.TCP, kernel.New(), props...)}
+	return JudgeOf(spec.TCP, kernel.New(), props)
+}
+
+// JudgeOf judges a stack of any system.
+func JudgeOf(sys *spec.System, stack rc.Stack, props []*spec.Property) *Judge {
+	return &Judge{machine: spec.NewMachine(sys, stack, props...)}
 }
 
 // Failures are the violations that a history ends with. It fills in the answers

@@ -35,12 +35,18 @@ var named = []struct{ name, words, doc string }{
 	{"users", "v4 uid=2 set-uid", "v4 with two users, and sockets that change hands"},
 	{"connections", "tcp4 addr=0.0.0.0,127.0.0.1,127.0.0.2 reuseaddr reuseport listen close connect inherit timewait expire shutdown disconnect auto",
 		"connections in and out, TIME_WAIT, automatic ports"},
+	{"udp", "udp4 udp6 addr=0.0.0.0,127.0.0.1,::,::1 v6only reuseaddr reuseport close send", "UDP sockets of both families, and datagrams"},
+	{"tuple", "udp4 addr=0.0.0.0,127.0.0.1,127.0.0.2 reuseaddr reuseport connect disconnect close send",
+		"UDP sockets that connect, connect again and disconnect, and datagrams"},
+	{"exits", "tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait expire close nets=2", "namespaces with TIME_WAIT sockets that exit"},
 }
 
 var worldWords = []word{
 	{"tcp4", "IPv4 sockets", func(w *spec.World) { w.Families = with(w.Families, rc.TCP4) }},
 	{"tcp6", "IPv6 sockets", func(w *spec.World) { w.Families = with(w.Families, rc.TCP6) }},
 	{"mapped", "the v4-mapped addresses ::ffff:0.0.0.0 and ::ffff:127.0.0.1", func(w *spec.World) { w.Addrs = with(w.Addrs, anyM, loopMA) }},
+	{"udp4", "IPv4 sockets of system udp", func(w *spec.World) { w.Families = with(w.Families, rc.UDP4) }},
+	{"udp6", "IPv6 sockets of system udp", func(w *spec.World) { w.Families = with(w.Families, rc.UDP6) }},
 	{"reuseaddr", "SO_REUSEADDR", option(rc.ReuseAddr)},
 	{"reuseport", "SO_REUSEPORT", option(rc.ReusePort)},
 	{"v6only", "IPV6_V6ONLY", option(rc.V6Only)},
@@ -53,6 +59,11 @@ var worldWords = []word{
 	{"inherit", "incoming connections", step(rc.VInherit)},
 	{"timewait", "connections leave TIME_WAIT sockets", step(rc.VTimeWait)},
 	{"expire", "TIME_WAIT sockets end", step(rc.VExpire)},
+	{"send", "datagrams", step(rc.VSend)},
+	{"arrivals", "datagrams on other devices than the loopback", func(w *spec.World) { w.Arrivals = true }},
+	{"child-tables", "namespaces with a connection table of their own each", func(w *spec.World) {
+		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.tcp_child_ehash_entries", Value: "64"}}
+	}},
 	{"set-opt", "reuseaddr and reuseport change on live sockets", field(rc.SetOpt)},
 	{"set-uid", "live sockets change hands", field(rc.SetUID)},
 	{"set-dev", "live sockets change their device", field(rc.SetDev)},
@@ -81,7 +92,7 @@ func field(f rc.Field) func(*spec.World) {
 }
 
 // Words lists the words of a world's description with what each adds, named
-// worlds first. uid=N, dev=N, ports=N and addr=A,B.. are words too.
+// worlds first. uid=N, dev=N, ports=N, nets=N and addr=A,B.. are words too.
 func Words() (names, docs []string) {
 	for _, n := range named {
 		names, docs = append(names, n.name), append(docs, n.doc+": "+n.words)
@@ -89,8 +100,8 @@ func Words() (names, docs []string) {
 	for _, w := range worldWords {
 		names, docs = append(names, w.name), append(docs, w.doc)
 	}
-	return append(names, "addr=A,B..", "uid=N", "dev=N", "ports=N"),
-		append(docs, "these addresses too", "N users", "N devices beside none", "N ports")
+	return append(names, "addr=A,B..", "uid=N", "dev=N", "ports=N", "nets=N"),
+		append(docs, "these addresses too", "N users", "N devices beside none", "N ports", "N namespaces at one time, which exit alone or together")
 }
 
 var (
@@ -98,6 +109,9 @@ var (
 	allDevices = []rc.Dev{rc.NoDev, rc.Dev1, rc.Dev2, rc.DevLo}
 	allPorts   = []uint16{40000, 40001}
 )
+
+// maxNets is the most namespaces that a world has at one time.
+const maxNets = 4
 
 // ParseWorld reads a world's description: words with spaces between them. Each
 // adds to the world; a named world stands for the words that make it.
@@ -166,6 +180,12 @@ func addValue(w *spec.World, s string) error {
 			w.Ports = allPorts[:n]
 		}
 		return err
+	case ok && name == "nets":
+		if n, err = count(maxNets); err == nil {
+			w.Nets, w.Batch = n, n
+			w.Verbs[rc.VNetns], w.Verbs[rc.VExit] = true, true
+		}
+		return err
 	}
 	names, _ := Words()
 	near := rc.Nearest(s, names)
@@ -190,7 +210,7 @@ func addAddrs(w *spec.World, list string) error {
 // which nothing can happen.
 func complete(w *spec.World) error {
 	if len(w.Families) == 0 {
-		return fmt.Errorf("the world has no sockets: add tcp4 or tcp6, or a named world such as v4")
+		return fmt.Errorf("the world has no sockets: add tcp4, tcp6, udp4 or udp6, or a named world such as v4")
 	}
 	if len(w.Addrs) == 0 {
 		for _, f := range w.Families {

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,8 @@ import (
 type exploreFlags struct {
 	programFlags
 	kernel     string
+	system     string
+	depth      int
 	world      string
 	without    []string
 	sockets    int
@@ -42,20 +46,36 @@ cannot pass for a proof.
 
 The world is made of words, each of which adds to it; --without takes away.
 
+System tcp has an engine of its own, which exploits what is interchangeable. The
+others are explored by playing every history again, with sockets and namespaces
+interchangeable and nothing else; that knows no --checkpoint and no --unreduced,
+and takes a --depth.
+
 ` + exploreWorldHelp() + `
 ` + propertyHelp() + `
 ` + exitCodes,
 		Example: `  checker explore
   checker explore --kernel 6.18+first-bind-fix --world "v4 uid=2" --sockets 4 --property sound
   checker explore --world "tcp6 mapped v6only reuseport listen" --sockets 3
-  checker explore --world mixed --sockets 4 --memory 8G --checkpoint mixed.state`,
+  checker explore --world mixed --sockets 4 --memory 8G --checkpoint mixed.state
+  checker explore --system udp --world tuple --sockets 2
+  checker explore --system timewait --sockets 4`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return exploreWorld(cmd, std, &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("world") && defaultWorlds[f.system] != "" {
+				f.world = defaultWorlds[f.system]
+			}
+			return exploreWorld(cmd, std, &f)
+		},
 	}
 	addKernel(cmd, &f.kernel)
 	addProperties(cmd, &f.properties)
 	fs := cmd.Flags()
-	fs.StringVar(&f.world, "world", "v4", "the world, in words")
+	fs.StringVar(&f.system, "system", string(reusecheck.TCP), "system to explore")
+	complete(cmd, "system", systemWords)
+	fs.StringVar(&f.world, "world", defaultWorlds[string(reusecheck.TCP)], "the world, in words (udp: "+
+		defaultWorlds[string(reusecheck.UDP)]+", timewait: "+defaultWorlds[string(reusecheck.TimeWaitExit)]+")")
+	fs.IntVar(&f.depth, "depth", 0, "of systems other than tcp: steps of a history at most (0: as many as there are)")
 	fs.StringSliceVar(&f.without, "without", nil, "take these parts out of the world, joined by commas")
 	fs.IntVar(&f.sockets, "sockets", 3, "sockets at one time, accepted children included")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "states expanded at the same time")
@@ -69,6 +89,9 @@ The world is made of words, each of which adds to it; --without takes away.
 	return cmd
 }
 
+// defaultWorlds are the worlds of the systems where none is given.
+var defaultWorlds = map[string]string{"tcp": "v4", "udp": "tuple", "timewait": "exits"}
+
 func exploreWorldHelp() string {
 	var b strings.Builder
 	b.WriteString("Words of a world:\n")
@@ -80,10 +103,42 @@ func exploreWorldHelp() string {
 }
 
 func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
-	profile, err := model.ParseOf(reusecheck.TCP, f.kernel)
+	systems, err := spec.SelectSystems(f.system)
 	if err != nil {
 		return err
 	}
+	if len(systems) != 1 {
+		return fmt.Errorf("--system is %q: explore one at a time", f.system)
+	}
+	sys := systems[0]
+	x := &exploration{flags: f, system: sys, report: &reporter{std: std, json: f.json, dir: f.dir}}
+	if x.kernel, err = model.ParseOf(sys.Name, f.kernel); err != nil {
+		return err
+	}
+	if f.workers < 1 || f.workers > 1024 {
+		return fmt.Errorf("--workers is %d: give a number from 1 to 1024", f.workers)
+	}
+	if err := x.prepare(); err != nil {
+		return err
+	}
+	if err := f.programFlags.into(x.report); err != nil {
+		return err
+	}
+	if err := x.report.prepare(); err != nil {
+		return err
+	}
+	x.report.meter = newMeter(std.errs, "states", 0)
+	return x.run(cmd.Context())
+}
+
+// searcher is an engine that explores.
+type searcher interface {
+	Run(context.Context, func(*explore.History) error) (*explore.Outcome, error)
+}
+
+// prepare makes the engine.
+func (x *exploration) prepare() error {
+	f := x.flags
 	world, err := explore.ParseWorld(f.world)
 	if err != nil {
 		return err
@@ -91,7 +146,7 @@ func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
 	if err := world.Without(f.without...); err != nil {
 		return err
 	}
-	props, err := spec.TCP.Select(f.properties...)
+	props, err := x.system.Select(f.properties...)
 	if err != nil {
 		return err
 	}
@@ -99,30 +154,43 @@ func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
 	if err != nil {
 		return fmt.Errorf("--memory: %w", err)
 	}
-	if f.workers < 1 || f.workers > 1024 {
-		return fmt.Errorf("--workers is %d: give a number from 1 to 1024", f.workers)
-	}
-	r := &reporter{std: std, json: f.json, dir: f.dir}
-	if err := f.programFlags.into(r); err != nil {
+	stack, err := x.stack()
+	if err != nil {
 		return err
 	}
-	if err := r.prepare(); err != nil {
-		return err
+	x.judge = explore.JudgeOf(x.system, stack, props)
+	progress := func(s explore.Stats) { x.report.meter.set(int(s.States)) }
+	if x.system == spec.TCP {
+		if f.depth != 0 {
+			return fmt.Errorf("--depth is for systems other than tcp: the states of tcp are explored to the end")
+		}
+		x.search = &explore.Search{Kernel: x.kernel, World: world, Sockets: f.sockets, Properties: props, Workers: f.workers,
+			Memory: memory, Unreduced: f.unreduced, Checkpoint: f.checkpoint, Progress: progress}
+		return nil
 	}
-	r.meter = newMeter(std.errs, "states", 0)
-	x := &exploration{flags: f, report: r, judge: explore.NewJudge(profile, props), search: &explore.Search{
-		Kernel: profile, World: world, Sockets: f.sockets, Properties: props, Workers: f.workers, Memory: memory,
-		Unreduced: f.unreduced, Checkpoint: f.checkpoint, Progress: func(s explore.Stats) { r.meter.set(int(s.States)) },
-	}}
-	return x.run(cmd.Context())
+	switch {
+	case f.checkpoint != "":
+		return fmt.Errorf("--checkpoint is for tcp: of other systems a state is the history that leads to it, and is not saved")
+	case f.unreduced:
+		return fmt.Errorf("--unreduced is for tcp: of other systems only sockets and namespaces are interchangeable")
+	case f.depth < 0:
+		return fmt.Errorf("--depth is %d: give a number of steps, or 0 for as many as there are", f.depth)
+	}
+	x.search = &explore.Walk{System: x.system, Stack: x.stack, World: world, Sockets: f.sockets, Depth: f.depth, Properties: props,
+		Workers: f.workers, Memory: memory, Progress: progress}
+	return nil
 }
+
+func (x *exploration) stack() (reusecheck.Stack, error) { return x.kernel.Stack(x.system.Name) }
 
 // exploration is a search whose violations are shrunk and told.
 type exploration struct {
 	flags  *exploreFlags
+	system *spec.System
+	kernel *model.Profile
 	report *reporter
 	judge  *explore.Judge
-	search *explore.Search
+	search searcher
 }
 
 func (x *exploration) run(ctx context.Context) error {
@@ -130,8 +198,7 @@ func (x *exploration) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	finder := &shrink.Finder{System: spec.TCP, Kernels: kernels,
-		Stack: func() (reusecheck.Stack, error) { return x.search.Kernel.New(), nil }}
+	finder := &shrink.Finder{System: x.system, Kernels: kernels, Stack: x.stack}
 	outcome, err := x.search.Run(ctx, func(h *explore.History) error {
 		fails, err := x.judge.Failures(h)
 		for _, fail := range fails {
@@ -161,6 +228,12 @@ func (x *exploration) run(ctx context.Context) error {
 func (x *exploration) words() string {
 	f := x.flags
 	s := fmt.Sprintf("checker explore --kernel %s --world %q --sockets %d", f.kernel, f.world, f.sockets)
+	if x.system != spec.TCP {
+		s = fmt.Sprintf("checker explore --system %s --kernel %s --world %q --sockets %d", f.system, f.kernel, f.world, f.sockets)
+	}
+	if f.depth > 0 {
+		s += fmt.Sprintf(" --depth %d", f.depth)
+	}
 	if len(f.without) > 0 {
 		s += " --without " + joined(f.without)
 	}
@@ -175,6 +248,7 @@ func (x *exploration) words() string {
 
 type exploreSummary struct {
 	Kernel  string `json:"kernel"`
+	System  string `json:"system"`
 	World   string `json:"world"`
 	Sockets int    `json:"sockets"`
 	explore.Stats
@@ -209,7 +283,7 @@ func (x *exploration) close(o *explore.Outcome) error {
 	if x.report.json {
 		return writeJSON(std.out, struct {
 			Summary exploreSummary `json:"summary"`
-		}{exploreSummary{f.kernel, f.world, f.sockets, o.Stats, o.Violations, x.report.n, steps, x.words()}})
+		}{exploreSummary{f.kernel, f.system, f.world, f.sockets, o.Stats, o.Violations, x.report.n, steps, x.words()}})
 	}
 	if x.report.n == 0 {
 		fmt.Fprintf(std.out, "A witness for each kind of step:\n")
@@ -220,9 +294,9 @@ func (x *exploration) close(o *explore.Outcome) error {
 		fmt.Fprintln(std.out)
 	}
 	fmt.Fprintf(std.out, "%s on %s in %q with %s: %d states, %d transitions, depth %d\n", count(x.report.n, "finding"),
-		f.kernel, f.world, count(f.sockets, "socket"), o.States, o.Transitions, o.Depth)
-	for what, n := range o.Skipped {
-		fmt.Fprintf(std.out, "not judged: %d transitions to %s\n", n, what)
+		x.on(), f.world, count(f.sockets, "socket"), o.States, o.Transitions, o.Depth)
+	for _, what := range slices.Sorted(maps.Keys(o.Skipped)) {
+		fmt.Fprintf(std.out, "not judged: %d transitions to %s\n", o.Skipped[what], what)
 	}
 	if o.Complete {
 		fmt.Fprintf(std.out, "complete: every reachable state was visited\n")
@@ -231,8 +305,21 @@ func (x *exploration) close(o *explore.Outcome) error {
 			count(o.Covered, "step"), o.Uncovered)
 	}
 	fmt.Fprintf(std.out, "again: %s\n", x.words())
+	if x.system != spec.TCP {
+		fmt.Fprintf(std.errs, "%.1f s, %.0f states/s, %.0f transitions/s with %s; some %.0f bytes a state\n", o.Seconds,
+			float64(o.States)/max(o.Seconds, 1e-9), o.Rate(), count(f.workers, "worker"), float64(o.Bytes)/float64(max(o.States, 1)))
+		return nil
+	}
 	fmt.Fprintf(std.errs, "%.1f s, %.0f states/s, %.0f transitions/s with %s; %.1f bytes a state, %d symmetries, %d different sockets\n",
 		o.Seconds, float64(o.States)/max(o.Seconds, 1e-9), o.Rate(), count(f.workers, "worker"),
 		float64(o.Bytes)/float64(max(o.States, 1)), o.Symmetries, o.Kinds)
 	return nil
+}
+
+// on names what was explored.
+func (x *exploration) on() string {
+	if x.system == spec.TCP {
+		return x.flags.kernel
+	}
+	return x.flags.kernel + ", " + x.flags.system
 }
