@@ -51,6 +51,9 @@ func (stated Answer) Matches(given Answer) bool {
 	return false
 }
 
+// Counted reports whether no count of the answer is missing.
+func (a Answer) Counted() bool { return a.Walks != Uncounted && a.Left != Uncounted }
+
 // Agrees reports whether two answers are equal, but for counts that one of them
 // does not have.
 func (a Answer) Agrees(b Answer) bool {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,12 +153,14 @@ func (r *runner) tearDown(going []*namespace) (done torn, err error) {
 		// was closed; what is closed now is out of the way by the time it counts.
 		n.closeInside()
 	}
-	before := 0
 	if len(going) > 1 || r.walks.counts() {
 		if err := r.occupy(); err != nil {
 			return done, err
 		}
-		before = r.walks.batches()
+	}
+	before, err := r.walks.all()
+	if err != nil {
+		return done, err
 	}
 	for _, n := range going {
 		n.close()
@@ -167,16 +170,23 @@ func (r *runner) tearDown(going []*namespace) (done torn, err error) {
 			return done, err
 		}
 	}
-	// While the worker was busy with the batch before, these gathered: they are
-	// one batch, the next, unless the kernel split them.
-	if r.walks.counts() && r.walks.batches() == before+1 {
-		walks, ended, err := r.walks.of(before + 1)
-		if err != nil {
-			return done, err
-		}
-		done = torn{int32(walks), int32(max(0, waits-ended))}
+	return r.counted(before.Batches+1, waits)
+}
+
+// counted is what the kernel did for a batch that had so many TIME_WAIT sockets, if
+// it was the last: while the worker was busy with the one before, the namespaces
+// gathered, and are the next unless the kernel split them.
+func (r *runner) counted(batch uint64, waits int) (done torn, err error) {
+	done = torn{reusecheck.Uncounted, reusecheck.Uncounted}
+	now, err := r.walks.all()
+	if err != nil || !r.walks.counts() || now.Batches != batch {
+		return done, err
 	}
-	return done, nil
+	did, err := r.walks.of(batch)
+	if err != nil {
+		return done, err
+	}
+	return torn{int32(did.Walks), int32(max(0, waits-int(did.Ended)))}, nil
 }
 
 // occupy gives the worker a namespace to tear down, and returns when it has purged
@@ -219,17 +229,22 @@ func (n *namespace) timeWaits() (int, error) {
 type sign struct{ fd int }
 
 // sign opens the setting in the namespace.
-func (n *namespace) sign() (*sign, error) {
-	s := &sign{fd: -1}
-	err := n.enter(func() (err error) {
-		s.fd, err = unix.Open(goesAfterPurge, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (n *namespace) sign() (s *sign, err error) {
+	err = n.enter(func() (err error) {
+		s, err = openSign()
 		return err
 	})
+	return s, err
+}
+
+// openSign opens the setting of the thread's namespace.
+func openSign() (*sign, error) {
+	fd, err := unix.Open(goesAfterPurge, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &reusecheck.Unsupported{What: "the end of a network namespace",
 			Why: fmt.Sprintf("its teardown is followed by %s, which cannot be opened here: %v", goesAfterPurge, err)}
 	}
-	return s, nil
+	return &sign{fd}, nil
 }
 
 // gone reports whether the subsystem has left the namespace.
@@ -253,15 +268,25 @@ func closeSigns(all []*sign) {
 	}
 }
 
-// await waits until a sign is gone.
-func (r *runner) await(s *sign) error {
+// await waits until a sign is gone; false when it is not in time.
+func (s *sign) await(ctx context.Context) (bool, error) {
 	for end := time.Now().Add(teardownWait); ; pause() {
 		gone, err := s.gone()
-		if gone || err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return r.stuck("the end of a network namespace", "it was not torn down within %s", teardownWait)
+		switch {
+		case gone || err != nil:
+			return gone, err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case time.Now().After(end):
+			return false, nil
 		}
 	}
+}
+
+func (r *runner) await(s *sign) error {
+	gone, err := s.await(context.Background())
+	if err == nil && !gone {
+		err = r.stuck("the end of a network namespace", "it was not torn down within %s", teardownWait)
+	}
+	return err
 }

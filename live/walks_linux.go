@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -26,14 +27,18 @@ const (
 	endFunction   = "tcp_twsk_destructor" // the end of one TIME_WAIT socket
 )
 
-// The tally's first entry has the number of batches so far; those after it are a
-// ring of the walks and the ended sockets of the last batches.
+// An entry of the tally has these numbers. The first has them of all batches; the
+// others, a ring, of one of the last batches each.
 const (
-	tallyBatches = 64 // a power of two
-	tallyWalks   = 0  // offsets in an entry
+	tallyWalks   = 0 // offsets
 	tallyEnded   = 8
-	tallyEntry   = 16
+	tallyBatches = 16
+	tallySize    = 24
+
+	tallyRing = 64 // entries, a power of two
 )
+
+type tallyEntry struct{ Walks, Ended, Batches uint64 }
 
 // newWalkCounter gives a counter that may not count: where the kernel does not let
 // us, its error says why.
@@ -46,18 +51,24 @@ func newWalkCounter() *walkCounter {
 }
 
 func (c *walkCounter) open() (err error) {
-	c.tally, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: tallyEntry, MaxEntries: 1 + tallyBatches})
+	c.tally, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: tallySize, MaxEntries: 1 + tallyRing})
 	if err != nil {
 		return fmt.Errorf("make a map: %w", err)
 	}
 	c.closers = append(c.closers, c.tally)
-	if err := c.probe(batchFunction, newBatch(c.tally.FD())); err != nil {
-		return err
+	for _, p := range []struct {
+		function     string
+		all, ofBatch asm.Instructions
+	}{
+		{batchFunction, addOne(tallyBatches), clearBatch()},
+		{walkFunction, addOne(tallyWalks), addOne(tallyWalks)},
+		{endFunction, addOne(tallyEnded), addOne(tallyEnded)},
+	} {
+		if err := c.probe(p.function, tallyProgram(c.tally.FD(), p.all, p.ofBatch)); err != nil {
+			return err
+		}
 	}
-	if err := c.probe(walkFunction, addToBatch(c.tally.FD(), tallyWalks)); err != nil {
-		return err
-	}
-	return c.probe(endFunction, addToBatch(c.tally.FD(), tallyEnded))
+	return nil
 }
 
 func (c *walkCounter) probe(function string, program asm.Instructions) error {
@@ -74,30 +85,9 @@ func (c *walkCounter) probe(function string, program asm.Instructions) error {
 	return nil
 }
 
-// newBatch counts a batch, and clears its entry of the ring.
-func newBatch(tally int) asm.Instructions {
-	return append(entryOfBatch(tally, true),
-		asm.Mov.Imm(asm.R1, 0),
-		asm.StoreMem(asm.R0, tallyWalks, asm.R1, asm.DWord),
-		asm.StoreMem(asm.R0, tallyEnded, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol("done"),
-		asm.Return(),
-	)
-}
-
-// addToBatch adds one to a number of the batch at hand.
-func addToBatch(tally int, offset int16) asm.Instructions {
-	return append(entryOfBatch(tally, false),
-		asm.Mov.Imm(asm.R1, 1),
-		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, offset),
-		asm.Mov.Imm(asm.R0, 0).WithSymbol("done"),
-		asm.Return(),
-	)
-}
-
-// entryOfBatch leaves in R0 the entry of the batch at hand, or of the next one,
-// which then is at hand. Without one it goes to the symbol done.
-func entryOfBatch(tally int, next bool) asm.Instructions {
+// tallyProgram changes the entry of all batches, and then that of the batch at hand.
+// Each finds the entry in R0. Batches do not overlap: there is one worker.
+func tallyProgram(tally int, all, ofBatch asm.Instructions) asm.Instructions {
 	lookUp := func() asm.Instructions { // the key is in the stack
 		return asm.Instructions{
 			asm.LoadMapPtr(asm.R1, tally),
@@ -107,38 +97,55 @@ func entryOfBatch(tally int, next bool) asm.Instructions {
 			asm.JEq.Imm(asm.R0, 0, "done"),
 		}
 	}
-	is := append(asm.Instructions{asm.StoreImm(asm.RFP, -4, 0, asm.Word)}, lookUp()...)
-	is = append(is, asm.LoadMem(asm.R6, asm.R0, 0, asm.DWord))
-	if next { // there is one worker, so nobody else adds
-		is = append(is, asm.Add.Imm(asm.R6, 1), asm.StoreMem(asm.R0, 0, asm.R6, asm.DWord))
-	}
-	is = append(is,
-		asm.And.Imm(asm.R6, tallyBatches-1),
-		asm.Add.Imm(asm.R6, 1),
-		asm.StoreMem(asm.RFP, -4, asm.R6, asm.Word),
+	return slices.Concat(
+		asm.Instructions{asm.StoreImm(asm.RFP, -4, 0, asm.Word)},
+		lookUp(),
+		all,
+		asm.Instructions{
+			asm.LoadMem(asm.R6, asm.R0, tallyBatches, asm.DWord),
+			asm.And.Imm(asm.R6, tallyRing-1),
+			asm.Add.Imm(asm.R6, 1),
+			asm.StoreMem(asm.RFP, -4, asm.R6, asm.Word),
+		},
+		lookUp(),
+		ofBatch,
+		asm.Instructions{asm.Mov.Imm(asm.R0, 0).WithSymbol("done"), asm.Return()},
 	)
-	return append(is, lookUp()...)
+}
+
+func addOne(offset int16) asm.Instructions {
+	return asm.Instructions{asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, offset)}
+}
+
+func clearBatch() asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.R0, tallyWalks, asm.R1, asm.DWord),
+		asm.StoreMem(asm.R0, tallyEnded, asm.R1, asm.DWord),
+	}
 }
 
 func (c *walkCounter) counts() bool { return c != nil && c.missing == nil }
 
-// batches is how many batches there were, the one at hand included; 0 when nothing
-// is counted.
-func (c *walkCounter) batches() int {
-	var e [2]uint64
-	if !c.counts() || c.tally.Lookup(uint32(0), &e) != nil {
-		return 0
+// all is the tally of all batches, that at hand included; nothing where nothing is
+// counted.
+func (c *walkCounter) all() (t tallyEntry, err error) {
+	if !c.counts() {
+		return t, nil
 	}
-	return int(e[0])
+	return c.entry(0)
 }
 
-// of gives the walks and the ended TIME_WAIT sockets of one of the last batches.
-func (c *walkCounter) of(batch int) (walks, ended int, err error) {
-	var e [2]uint64
-	if err := c.tally.Lookup(uint32(1+batch%tallyBatches), &e); err != nil {
-		return 0, 0, fmt.Errorf("read what was counted: %w", err)
+// of is the tally of one of the last batches.
+func (c *walkCounter) of(batch uint64) (tallyEntry, error) {
+	return c.entry(uint32(1 + batch%tallyRing))
+}
+
+func (c *walkCounter) entry(key uint32) (t tallyEntry, err error) {
+	if err = c.tally.Lookup(key, &t); err != nil {
+		err = fmt.Errorf("read what was counted: %w", err)
 	}
-	return int(e[0]), int(e[1]), nil
+	return t, err
 }
 
 func (c *walkCounter) close() {

@@ -166,7 +166,7 @@ func (t *TimeWait) judgeExit(batch []reusecheck.ID, got reusecheck.Answer) Verdi
 	}
 	e := &t.exit
 	if got.Kind == reusecheck.Exited && got.Left <= 0 && int(got.Walks) <= e.Most {
-		if got.Walks == reusecheck.Uncounted || got.Left == reusecheck.Uncounted {
+		if !got.Counted() {
 			v.Open = openUncounted
 		}
 		return v

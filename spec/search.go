@@ -35,6 +35,7 @@ type Stats struct {
 	Granted    int // steps answered ok
 	Violations int // steps that showed one, counted once for each property
 	Verbs      [16]int
+	Uncounted  int // exits of which the stack could not count everything
 	// Skipped counts histories that ended early because the stack cannot do
 	// something here, by what that is.
 	Skipped map[string]int
@@ -45,6 +46,7 @@ func (s *Stats) add(t Stats) {
 	s.Steps += t.Steps
 	s.Granted += t.Granted
 	s.Violations += t.Violations
+	s.Uncounted += t.Uncounted
 	for i, n := range t.Verbs {
 		s.Verbs[i] += n
 	}
@@ -270,6 +272,9 @@ func (p *player) play(history, steps int, found func(int, *Observation, []Violat
 		if o.Got.Kind == reusecheck.OK || o.Got.Kind == reusecheck.Exited {
 			stats.Granted++
 		}
+		if !o.Got.Counted() {
+			stats.Uncounted++
+		}
 		if len(vs) > 0 {
 			found(i, o, vs)
 		}
@@ -308,18 +313,12 @@ func Append(t *reusecheck.Trace, op reusecheck.Op, o *Observation) {
 	}
 	st := reusecheck.Step{Op: op}
 	if o != nil && (op.Verb != reusecheck.VSocket || o.Got.Answer != reusecheck.Success) { // a socket made goes without saying
-		st.Want = counted(o.Got.Answer)
+		if o.Got.Counted() { // a trace has no words for what is not
+			st.Want = o.Got.Answer
+		}
 	}
 	if o != nil && !o.Verdict.Agrees {
 		st.Oracle = o.Verdict.Want
 	}
 	t.Steps = append(t.Steps, st)
-}
-
-// counted is an answer as a trace can state it: not at all where a count is missing.
-func counted(a reusecheck.Answer) reusecheck.Answer {
-	if a.Walks == reusecheck.Uncounted || a.Left == reusecheck.Uncounted {
-		return reusecheck.Answer{}
-	}
-	return a
 }

@@ -81,6 +81,7 @@ type summary struct {
 	Steps     int            `json:"steps"`
 	Granted   int            `json:"granted"`
 	Verbs     map[string]int `json:"verbs"`
+	Uncounted int            `json:"uncounted,omitempty"`
 	Skipped   map[string]int `json:"skipped,omitempty"`
 	Findings  int            `json:"findings"`
 	Again     string         `json:"again"`
@@ -93,7 +94,7 @@ type jsonSummary struct {
 func (h *hunt) summary(s spec.Stats, findings int, took time.Duration) {
 	sum := summary{
 		Kernel: h.kernel, System: string(h.system.Name), Seed: h.budget.seed, Histories: s.Histories, Steps: s.Steps, Granted: s.Granted,
-		Verbs: map[string]int{}, Skipped: s.Skipped, Findings: findings,
+		Verbs: map[string]int{}, Uncounted: s.Uncounted, Skipped: s.Skipped, Findings: findings,
 		Again: h.words + h.budget.words(h.cmd, s.Histories),
 	}
 	for _, v := range reusecheck.Verbs() {
@@ -126,6 +127,9 @@ func (r *reporter) close(s summary) {
 	}
 	if len(mix) > 0 {
 		fmt.Fprintf(r.std.out, "steps: %s\n", strings.Join(mix, ", "))
+	}
+	if s.Uncounted > 0 {
+		fmt.Fprintf(r.std.out, "uncounted: %d of %s: their walks, or what they left, could not be seen\n", s.Uncounted, count(s.Verbs[reusecheck.VExit.String()], "exit"))
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.Skipped)) {
 		fmt.Fprintf(r.std.out, "skipped: %s ended early: %s cannot be tested here\n", count(s.Skipped[what], "history"), what)
