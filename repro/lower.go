@@ -194,8 +194,11 @@ func (l *lowering) socket(s *reusecheck.Step) error {
 	if op.Dev != reusecheck.NoDev {
 		l.add(stmt{kind: sMust, text: "dev=" + op.Dev.String(), call: call{"set_device", []any{variable(k.v), op.Dev.String()}}})
 	}
+	if op.CPU != reusecheck.NoCPU {
+		l.add(stmt{kind: sMust, text: "cpu=" + op.CPU.String(), call: call{"set_processor", []any{variable(k.v), op.CPU.Number()}}})
+	}
 	l.add(stmt{kind: sNote, text: op.Text(l.p.trace.Name)})
-	if l.index+1 < len(l.p.trace.Steps) && (op.Opts != 0 || op.Dev != 0 || op.Range.Size() > 0 ||
+	if l.index+1 < len(l.p.trace.Steps) && (op.Opts != 0 || op.Dev != 0 || op.CPU != 0 || op.Range.Size() > 0 ||
 		l.p.trace.Steps[l.index+1].Op.Verb != reusecheck.VSocket) {
 		l.add(stmt{kind: sBlank})
 	}
@@ -220,6 +223,8 @@ func (l *lowering) set(s *reusecheck.Step, k *sockInfo) error {
 		return l.judged(s, k, call{"set_option", []any{v, c[0], c[1], value}})
 	case reusecheck.SetUID:
 		return l.judged(s, k, call{"set_owner", []any{v, int(op.UID)}})
+	case reusecheck.SetCPU:
+		return l.judged(s, k, call{"set_processor", []any{v, op.CPU.Number()}})
 	}
 	k.dev = op.Dev
 	if op.Dev == reusecheck.NoDev {
@@ -231,6 +236,10 @@ func (l *lowering) set(s *reusecheck.Step, k *sockInfo) error {
 // groupTries is how many connections are made until the named member of a
 // reuseport group gets one.
 const groupTries = 200
+
+// processorTries is the same where the processor decides: often no try gets there,
+// and clients have 256 ports.
+const processorTries = 64
 
 func (l *lowering) inherit(s *reusecheck.Step, k *sockInfo) error {
 	op := &s.Op
@@ -248,9 +257,15 @@ func (l *lowering) inherit(s *reusecheck.Step, k *sockInfo) error {
 		l.p.used["inherit"] = true
 	}
 	l.socks[op.Child] = child
+	if op.CPU != reusecheck.NoCPU {
+		l.add(stmt{kind: sMust, text: "processor " + op.CPU.String(), call: call{"run_on", []any{op.CPU.Number()}}})
+	}
 	tries := 1
 	if k.opts.Has(reusecheck.ReusePort) && !elsewhere {
 		tries = groupTries
+		if op.CPU != reusecheck.NoCPU {
+			tries = processorTries
+		}
 	}
 	out := stmt{kind: sInherit, v: child.v, text: op.Text(l.p.trace.Name), want: l.text(s.Want), oracle: l.text(s.Oracle),
 		call: call{fn, []any{variable(k.v), op.Addr.Addr().Unmap().String(), l.portArg(op.Addr.Port()), tries}}}

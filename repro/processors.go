@@ -8,7 +8,7 @@ import (
 
 // withProcessors are the formats whose programs choose the processor that they
 // run on.
-var withProcessors = []string{}
+var withProcessors = []string{"c", "python", "go"}
 
 // processors refuses the first step that is about a processor, in a format that
 // has none.

@@ -271,7 +271,7 @@ func TestACProgramGivesNoWarningWithOptimizationOrInClang(t *testing.T) {
 	t.Parallel()
 	files := []string{"-fsyntax-only"}
 	for _, tr := range traces(t) {
-		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "strict-cache-overlap", "timewait", "udp-delivery", "unaccepted") {
+		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "processors", "strict-cache-overlap", "timewait", "udp-delivery", "unaccepted") {
 			continue
 		}
 		files = append(files, save(t, base(tr)+".c", generate(t, tr, "c", repro.Info{})))
@@ -293,7 +293,7 @@ func TestAPythonProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 	kernel := release(t)
 	python := pythonPath(t)
 	for _, tr := range traces(t) {
-		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "other-listener", "strict-cache-device",
+		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "other-listener", "processors", "strict-cache-device",
 			"strict-cache-overlap", "timewait", "udp-delivery", "unaccepted") {
 			continue
 		}
@@ -329,7 +329,7 @@ func TestAGoProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 	write(filepath.Join(dir, "go.mod"), []byte("module repros\n\ngo 1.26\n"))
 	var all []*reusecheck.Trace
 	for _, tr := range traces(t) {
-		if !chosen(tr, "changes", "ends", "other-listener", "strict-cache-overlap", "timewait", "udp-delivery") {
+		if !chosen(tr, "changes", "ends", "other-listener", "processors", "strict-cache-overlap", "timewait", "udp-delivery") {
 			continue
 		}
 		src := generateWhereItCan(t, tr.File, "go")
