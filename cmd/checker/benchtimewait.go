@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -15,6 +16,10 @@ import (
 )
 
 type timeWaitFlags struct {
+	guestFlags
+	live       bool
+	json       bool
+	rounds     int
 	namespaces int
 	batches    int
 	each       int
@@ -34,14 +39,25 @@ shells that each make and leave 100 namespaces without a connection; its report
 shows 3 batches, with 6 walks before and none after. How many batches a run
 makes is chance: the worker takes what is queued.
 
-At the end stand all interleavings of two exits at once, with a shortest one that
-leads to a warning where there is one.`,
+After that stand all interleavings of two exits at once, with a shortest one that
+leads to a warning where there is one.
+
+With --live, or --image, namespaces are made and let go of on a real kernel, with
+TIME_WAIT sockets in each and without, and the times are the medians of the rounds:
+of the calls that make them, and from the first that is let go of to the end of
+the last purge. Batches and walks are counted where the kernel has kprobes. How
+many batches it makes of them is its own affair.`,
 		Example: `  checker bench timewait
   checker bench timewait --batches 4000
-  checker bench timewait --namespaces 400 --each 1 --staying 1000`,
+  checker bench timewait --namespaces 400 --each 1 --staying 1000
+  checker bench timewait --live
+  checker bench timewait --image /boot/vmlinuz-6.1.0-49-cloud-amd64`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			const most = 100_000
+			if f.live || f.image != "" {
+				f.fewer(cmd)
+			}
 			switch {
 			case f.namespaces < 1 || f.namespaces > most:
 				return fmt.Errorf("--namespaces is %d: give a number from 1 to %d", f.namespaces, most)
@@ -51,6 +67,14 @@ leads to a warning where there is one.`,
 				return fmt.Errorf("--each is %d: give a number from 0 to 1000", f.each)
 			case f.staying < 0 || f.staying > most:
 				return fmt.Errorf("--staying is %d: give a number from 0 to %d", f.staying, most)
+			case f.rounds < 1 || f.rounds > 1000:
+				return fmt.Errorf("--rounds is %d: give a number from 1 to 1000", f.rounds)
+			case f.json && !f.live && f.image == "":
+				return errors.New("--json is for the rows of a real kernel: give --live or --image too")
+			case f.image != "":
+				return f.inGuest(cmd, std)
+			case f.live:
+				return f.onKernel(cmd.Context(), std)
 			}
 			if err := f.onModels(cmd.Context(), std); err != nil {
 				return err
@@ -62,8 +86,25 @@ leads to a warning where there is one.`,
 	fs.IntVar(&f.namespaces, "namespaces", bench.Shells*bench.EachShell, "namespaces to tear down")
 	fs.IntVar(&f.batches, "batches", 3, "batches that they are torn down in")
 	fs.IntVar(&f.each, "each", 0, "TIME_WAIT sockets in each of them")
-	fs.IntVar(&f.staying, "staying", 0, "TIME_WAIT sockets in a namespace that stays")
+	fs.IntVar(&f.staying, "staying", 0, "TIME_WAIT sockets in a namespace that stays (of a model)")
+	fs.BoolVar(&f.live, "live", false, "time the running kernel")
+	fs.IntVar(&f.rounds, "rounds", 5, "rounds of each row of a real kernel; the median counts")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object a row (of a real kernel)")
+	f.guestFlags.addTo(cmd)
 	return cmd
+}
+
+// fewer are the defaults for a real kernel, whose namespaces take memory and time.
+func (f *timeWaitFlags) fewer(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("namespaces") {
+		f.namespaces = 200
+	}
+	if !cmd.Flags().Changed("each") {
+		f.each = 10
+	}
+	if !cmd.Flags().Changed("batches") {
+		f.batches = 1 // not used
+	}
 }
 
 // tables are the sizes whose slots are shown.
