@@ -125,7 +125,7 @@ func (f *explainFlags) trace(cmd *cobra.Command, std streams, args []string) (*r
 	case len(args) > 1:
 		return nil, nil, fmt.Errorf("%s takes one trace, but %q is given too", cmd.CommandPath(), args[1])
 	}
-	t, err := readTrace(args[0], std.in)
+	t, err := readTrace(cmd.Context(), args[0], std.in)
 	return t, nil, err
 }
 

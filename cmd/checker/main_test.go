@@ -85,6 +85,30 @@ func TestAnInterruptBeforeAnythingIsFoundHasItsOwnExitCode(t *testing.T) {
 	}
 }
 
+// idle is a terminal at which somebody interrupts instead of typing.
+type idle struct {
+	interrupt func()
+	end       chan struct{}
+}
+
+func (i idle) Read([]byte) (int, error) {
+	i.interrupt()
+	<-i.end
+	return 0, io.EOF
+}
+
+func TestAnInterruptEndsTheWaitForATrace(t *testing.T) {
+	for _, line := range []string{"replay -", "shrink -", "explain -", "repro --format c -"} {
+		ctx, interrupt := context.WithCancel(context.Background())
+		in := idle{interrupt, make(chan struct{})}
+		late := time.AfterFunc(10*time.Second, func() { close(in.end) })
+		code := run(ctx, strings.Fields(line), streams{in, io.Discard, io.Discard})
+		if !late.Stop() || code != exitInterrupted {
+			t.Errorf("%s: exit code %d", line, code)
+		}
+	}
+}
+
 func TestALimitOfTimeIsSharedByTheSearches(t *testing.T) {
 	b := &budget{limit: time.Hour, parts: 3}
 	for _, want := range []time.Duration{20 * time.Minute, 30 * time.Minute, time.Hour, time.Hour} {

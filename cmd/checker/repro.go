@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -59,7 +60,7 @@ of all that are stated.
 			if f.list {
 				return written(fmt.Fprint(std.out, formatHelp()))
 			}
-			return f.run(std, args[0])
+			return f.run(cmd.Context(), std, args[0])
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"trace"}, cobra.ShellCompDirectiveFilterFileExt
@@ -114,7 +115,7 @@ func pickFormats(names []string) ([]repro.Format, error) {
 	return picked, nil
 }
 
-func (f *reproFlags) run(std streams, path string) error {
+func (f *reproFlags) run(ctx context.Context, std streams, path string) error {
 	formats, err := pickFormats(f.formats)
 	switch {
 	case err != nil:
@@ -129,7 +130,7 @@ func (f *reproFlags) run(std streams, path string) error {
 			return err
 		}
 	}
-	t, err := readTrace(path, std.in)
+	t, err := readTrace(ctx, path, std.in)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func shrinkTrace(cmd *cobra.Command, std streams, f shrinkFlags, path string) er
 	if _, err := model.Parse(f.kernel); err != nil {
 		return err
 	}
-	t, err := readTrace(path, std.in)
+	t, err := readTrace(cmd.Context(), path, std.in)
 	if err != nil {
 		return err
 	}

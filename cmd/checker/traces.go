@@ -24,7 +24,7 @@ func readTraces(ctx context.Context, args []string, in io.Reader) ([]*reusecheck
 			return nil, err
 		}
 		for _, p := range paths {
-			t, err := readTrace(p, in)
+			t, err := readTrace(ctx, p, in)
 			if err != nil {
 				return nil, err
 			}
@@ -35,8 +35,8 @@ func readTraces(ctx context.Context, args []string, in io.Reader) ([]*reusecheck
 }
 
 // readTrace reads one trace, and refuses one of which nothing would ever run.
-func readTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
-	t, err := parseTrace(path, in)
+func readTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trace, error) {
+	t, err := awaitTrace(ctx, path, in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,26 @@ func readTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
 		return nil, fmt.Errorf("%s has no step: expected a trace, such as checker check prints", t.File)
 	}
 	return t, nil
+}
+
+// awaitTrace is parseTrace that an interrupt ends: a terminal or a pipe may keep
+// its reader waiting for ever.
+func awaitTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trace, error) {
+	type parsed struct {
+		trace *reusecheck.Trace
+		err   error
+	}
+	done := make(chan parsed, 1)
+	go func() {
+		t, err := parseTrace(path, in)
+		done <- parsed{t, err}
+	}()
+	select {
+	case p := <-done:
+		return p.trace, p.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func parseTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
