@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type Walk struct {
 	Properties []*spec.Property // none: all of the system's
 	Workers    int              // at least 1
 	Memory     int64            // bytes for states; 0 is DefaultMemory
+	// Every asks for every violation, not only for the first of its kind.
+	Every bool
 	// Progress, when given, is told now and then how far the walk is.
 	Progress func(Stats)
 
@@ -124,11 +127,10 @@ func (w *Walk) begin() (*walking, error) {
 	if w.Sockets < 1 || w.Sockets > MaxWalkSockets {
 		return nil, fmt.Errorf("%d sockets cannot be explored: give a number from 1 to %d", w.Sockets, MaxWalkSockets)
 	}
-	cfg, err := walkConfig(w.System, w.World)
-	if err != nil {
+	if err := Fits(w.System, w.World); err != nil {
 		return nil, err
 	}
-	r := &walking{Walk: w, config: cfg, menu: walkMenu(w.World), seen: map[stateKey]int32{}, actOf: map[string]int32{},
+	r := &walking{Walk: w, config: walkConfig(w.System, w.World), menu: walkMenu(w.World), seen: map[stateKey]int32{}, actOf: map[string]int32{},
 		classes: map[wrong]bool{}, steps: map[walkedKind]*Step{}, start: time.Now()}
 	for range max(1, w.Workers) {
 		x, err := newWalker(r)
@@ -149,29 +151,44 @@ func (w *Walk) begin() (*walking, error) {
 	return r, nil
 }
 
-// walkConfig is the namespace that a world's histories start in.
-func walkConfig(sys *spec.System, w *spec.World) (rc.Config, error) {
-	cfg := config(w)
-	cfg.System = sys.Name
-	for _, f := range w.Families {
+// Fits says what of a world a system has not.
+func Fits(sys *spec.System, w *spec.World) error {
+	families := slices.Clone(w.Families)
+	for _, op := range w.Base {
+		if op.Verb == rc.VSocket {
+			families = append(families, op.Family)
+		}
+	}
+	for _, f := range families {
 		if f.IsUDP() != (sys.Name == rc.UDP) {
-			return cfg, fmt.Errorf("the world has %s sockets, which system %s has not", f, sys.Name)
+			return fmt.Errorf("the world has %s sockets, which system %s has not", f, sys.Name)
 		}
 	}
 	own := sys.World()
-	for v := range w.Verbs {
-		if !own.Verbs[v] {
-			return cfg, fmt.Errorf("the world has %s steps, which system %s has not", v, sys.Name)
+	for _, v := range rc.Verbs() {
+		if w.Verbs[v] && !own.Verbs[v] {
+			return fmt.Errorf("the world has %s steps, which system %s has not", v, sys.Name)
 		}
 	}
-	picks := w.AutoPorts || w.Verbs[rc.VConnect] || w.Options.Has(rc.NoPort)
-	switch {
-	case sys.Name == rc.TimeWaitExit && picks:
-		return cfg, fmt.Errorf("ports that a namespace picks cannot be explored: those that a history makes pick from 28,232; leave connect, auto and no-port out of the world")
-	case !picks:
+	if sys.Name == rc.TimeWaitExit && picks(w) {
+		return fmt.Errorf("ports that a namespace picks cannot be explored: those that a history makes pick from 28,232; leave connect, auto and no-port out of the world")
+	}
+	return nil
+}
+
+// picks reports whether the stack picks ports in a world.
+func picks(w *spec.World) bool {
+	return w.AutoPorts || w.Verbs[rc.VConnect] || w.Options.Has(rc.NoPort)
+}
+
+// walkConfig is the namespace that a world's histories start in.
+func walkConfig(sys *spec.System, w *spec.World) rc.Config {
+	cfg := config(w)
+	cfg.System = sys.Name
+	if !picks(w) {
 		cfg.Ports = rc.PortRange{}
 	}
-	return cfg, nil
+	return cfg
 }
 
 // walkBatch is how many states are expanded before what they lead to is entered.
@@ -256,7 +273,7 @@ func (r *walking) merge(at int32, x *expansion, yield func(*History) error) erro
 	for i := range x.wrongs {
 		f := &x.wrongs[i]
 		c := wrong{f.violation, f.act.last().Verb}
-		if r.classes[c] {
+		if r.classes[c] && !r.Every {
 			continue
 		}
 		r.classes[c] = true
@@ -307,6 +324,9 @@ func (r *walking) path(at int32) []*act {
 // choose, the choice is stated.
 func (r *walking) history(at int32, last *act) *History {
 	t := &rc.Trace{Config: r.config}
+	for _, op := range r.World.Base {
+		spec.Append(t, op, nil)
+	}
 	path := append(r.path(at), last)
 	for _, a := range path {
 		for _, op := range a.ops {

@@ -160,3 +160,25 @@ func within(w *spec.World, t *rc.Trace) bool {
 	}
 	return true
 }
+
+func TestAWalkGoesOnFromTheSocketsThatItsWorldBeginsWith(t *testing.T) {
+	for kernel, wrongs := range map[string]int64{"6.18-udp-wildcard-bind": 1, "6.18": 0} {
+		w := walkOf(t, spec.UDP, kernel, "udp4 addr=0.0.0.0,127.0.0.1 close crowd", 1)
+		var last string
+		o, err := w.Run(context.Background(), func(h *History) error {
+			last = h.Trace.Steps[len(h.Trace.Steps)-1].Text(h.Trace.Name)
+			if n := len(h.Trace.Names); n != 12 || h.Depth != 1 {
+				t.Errorf("%d sockets and %d steps in\n%s", n, h.Depth, h.Trace)
+			}
+			return nil
+		})
+		if err != nil || !o.Complete || o.Violations != wrongs || wrongs > 0 && last != "bind l 0.0.0.0:40000" {
+			t.Errorf("%s: %+v, the last step is %q, error %v", kernel, o, last, err)
+		}
+		for _, s := range o.Steps {
+			if s.Verb == rc.VClose && s.Count > 2 {
+				t.Errorf("%s: %d sockets close, of which two do not stay", kernel, s.Count)
+			}
+		}
+	}
+}

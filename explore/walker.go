@@ -90,6 +90,11 @@ func (w *walker) replay(path []*act) error {
 		return err
 	}
 	w.next, w.nets, w.dirty = 0, w.nets[:0], false
+	for _, op := range w.r.World.Base {
+		if _, _, err := w.do(&act{ops: []rc.Op{op}}, 0); err != nil {
+			return err
+		}
+	}
 	for _, a := range path {
 		for i := range a.ops {
 			if _, _, err := w.do(a, i); err != nil {
@@ -152,16 +157,19 @@ func (w *walker) key() (stateKey, error) {
 func (w *walker) orders(yield func(rc.Order) bool) {
 	live := w.machine.Live()
 	if w.r.byName {
-		yield(append(slices.Clone(w.nets), ids(live)...))
+		yield(append(slices.Clone(w.nets), ids(live, 0)...))
 		return
 	}
+	stay := w.r.menu.settled()
+	base := ids(live, 0)
+	base = base[:len(base)-len(ids(live, stay))]
 	for nets := range ties(byText(w.nets, func(id rc.ID) []byte { return inside(live, id) })) {
-		sockets := byText(ids(live), func(id rc.ID) []byte {
+		sockets := byText(ids(live, stay), func(id rc.ID) []byte {
 			i := slices.IndexFunc(live, func(s rc.Socket) bool { return s.ID == id })
 			return live[i].AppendState(nil, nets)
 		})
 		for names := range ties(sockets) {
-			if !yield(append(slices.Clone(nets), names...)) {
+			if !yield(slices.Concat(nets, base, names)) {
 				return
 			}
 		}
@@ -204,10 +212,10 @@ func reorder(parts []nameText, order rc.Order, at int, yield func(rc.Order) bool
 	return true
 }
 
-// ids are the names of sockets, in the order in which they were given.
-func ids(live []rc.Socket) (names rc.Order) {
+// ids are the names of sockets from one on, in the order in which they were given.
+func ids(live []rc.Socket, from rc.ID) (names rc.Order) {
 	for i := range live {
-		if live[i].ID >= 0 {
+		if live[i].ID >= from {
 			names = append(names, live[i].ID)
 		}
 	}

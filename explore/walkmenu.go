@@ -59,11 +59,22 @@ func (m *menu) births(nets rc.Order, id rc.ID) []birth {
 
 func sameOp(a, b rc.Op) bool { return a.Text(nil) == b.Text(nil) }
 
+// settled is the first name that is not of what every history begins with.
+func (m *menu) settled() rc.ID {
+	n := rc.ID(0)
+	for _, op := range m.world.Base {
+		if id, ok := op.Defines(); ok {
+			n = max(n, id+1)
+		}
+	}
+	return n
+}
+
 // room reports whether there may be one socket more.
 func (m *menu) room(live []rc.Socket, most int) bool {
-	n := 0
+	n, stay := 0, m.settled()
 	for i := range live {
-		if live[i].ID >= 0 {
+		if live[i].ID >= stay {
 			n++
 		}
 	}
@@ -75,9 +86,10 @@ func (m *menu) datagrams() bool { return len(m.world.Families) > 0 && m.world.Fa
 // steps are what can be asked of the sockets and namespaces that live.
 func (m *menu) steps(live []rc.Socket, nets rc.Order, next rc.ID, most int) []rc.Op {
 	var ops []rc.Op
+	stay := m.settled()
 	for i := range live {
 		s := &live[i]
-		if s.ID < 0 {
+		if s.ID < stay {
 			continue
 		}
 		for _, op := range m.ofSocket(s) {

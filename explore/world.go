@@ -61,6 +61,9 @@ var worldWords = []word{
 	{"expire", "TIME_WAIT sockets end", step(rc.VExpire)},
 	{"send", "datagrams", step(rc.VSend)},
 	{"arrivals", "datagrams on other devices than the loopback", func(w *spec.World) { w.Arrivals = true }},
+	{"crowd", "eleven udp4 sockets that stay, on addresses of their own: the port's address slots are looked at", func(w *spec.World) {
+		stay(w, 11, 0, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(10 + i)}) })
+	}},
 	{"child-tables", "namespaces with a connection table of their own each", func(w *spec.World) {
 		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.tcp_child_ehash_entries", Value: "64"}}
 	}},
@@ -92,7 +95,8 @@ func field(f rc.Field) func(*spec.World) {
 }
 
 // Words lists the words of a world's description with what each adds, named
-// worlds first. uid=N, dev=N, ports=N, nets=N and addr=A,B.. are words too.
+// worlds first. uid=N, dev=N, ports=N, nets=N, group=N and
+// addr=A,B.. are words too.
 func Words() (names, docs []string) {
 	for _, n := range named {
 		names, docs = append(names, n.name), append(docs, n.doc+": "+n.words)
@@ -100,8 +104,9 @@ func Words() (names, docs []string) {
 	for _, w := range worldWords {
 		names, docs = append(names, w.name), append(docs, w.doc)
 	}
-	return append(names, "addr=A,B..", "uid=N", "dev=N", "ports=N", "nets=N"),
-		append(docs, "these addresses too", "N users", "N devices beside none", "N ports", "N namespaces at one time, which exit alone or together")
+	return append(names, "addr=A,B..", "uid=N", "dev=N", "ports=N", "nets=N", "group=N"),
+		append(docs, "these addresses too", "N users", "N devices beside none", "N ports", "N namespaces at one time, which exit alone or together",
+			"a reuseport group of N udp4 sockets that stay, on 127.0.0.1")
 }
 
 var (
@@ -110,8 +115,21 @@ var (
 	allPorts   = []uint16{40000, 40001}
 )
 
-// maxNets is the most namespaces that a world has at one time.
-const maxNets = 4
+// The most namespaces that a world has at one time, and members of a group that
+// stays.
+const (
+	maxNets  = 4
+	maxGroup = 200
+)
+
+// stay adds sockets that every history begins with.
+func stay(w *spec.World, n int, opts rc.Opt, at func(int) netip.Addr) {
+	next := rc.ID(len(w.Base) / 2) // each is made and bound
+	for i := range n {
+		id := next + rc.ID(i)
+		w.Base = append(w.Base, rc.NewSocket(id, rc.UDP4, opts), rc.Bind(id, netip.AddrPortFrom(at(i), allPorts[0])))
+	}
+}
 
 // ParseWorld reads a world's description: words with spaces between them. Each
 // adds to the world; a named world stands for the words that make it.
@@ -184,6 +202,11 @@ func addValue(w *spec.World, s string) error {
 		if n, err = count(maxNets); err == nil {
 			w.Nets, w.Batch = n, n
 			w.Verbs[rc.VNetns], w.Verbs[rc.VExit] = true, true
+		}
+		return err
+	case ok && name == "group":
+		if n, err = count(maxGroup); err == nil {
+			stay(w, n, rc.ReusePort, func(int) netip.Addr { return loopA })
 		}
 		return err
 	}

@@ -44,6 +44,9 @@ type World struct {
 	// Nets is how many namespaces may live beside the trace's own, Batch how
 	// many of them may exit together.
 	Nets, Batch int
+	// Base is what every history of an exploration begins with; the sockets that it
+	// makes stay as they are. Generators do without.
+	Base []reusecheck.Op
 	// Sysctls are the settings that a history may turn on.
 	Sysctls []reusecheck.Sysctl
 }

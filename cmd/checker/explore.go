@@ -146,6 +146,9 @@ func (x *exploration) prepare() error {
 	if err := world.Without(f.without...); err != nil {
 		return err
 	}
+	if err := explore.Fits(x.system, world); err != nil {
+		return err
+	}
 	props, err := x.system.Select(f.properties...)
 	if err != nil {
 		return err
