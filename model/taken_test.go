@@ -96,3 +96,24 @@ inherit b i 127.0.0.1 cpu=1 => ok
 		}
 	}
 }
+
+func TestOutsideOfAGroupTheProcessorCountsAsMuchAsTheDevice(t *testing.T) {
+	tr := rc.MustParse(`
+socket a tcp4 reuseport dev=lo
+socket b tcp4 reuseport cpu=1
+bind a 127.0.0.1:40000
+bind b 127.0.0.1:40000
+listen a
+listen b
+set a reuseport=off
+set b reuseport=off
+inherit a c 127.0.0.1 cpu=1 => b
+inherit a d 127.0.0.1 cpu=0 => ok
+`)
+	s := model.MustParse("6.18").New()
+	for _, st := range tr.Steps {
+		if got := mustDo(t, s, st.Op); st.Want.Kind != rc.Unstated && got.Answer != st.Want {
+			t.Errorf("%s is answered %s, want %s", st.Op.Text(tr.Name), got.Text(tr.Name), st.Want.Text(tr.Name))
+		}
+	}
+}
