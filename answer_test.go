@@ -53,6 +53,7 @@ func TestAWrongAnswerIsRefused(t *testing.T) {
 		"none left":            `unexpected "left"`,
 		"ok walks=1":           "left=M is missing",
 		"ok walks=-1 left=0":   "not a count",
+		"ok walks=? left=0":    "not a count",
 		"ok walks=1 left=":     "left=M",
 		"ok walks=1 left=0 ok": `unexpected "ok"`,
 	} {
@@ -112,5 +113,33 @@ func TestEveryCanonicalNameIsAName(t *testing.T) {
 		if got := id.String(); got != want {
 			t.Errorf("%d is called %s, not %s", id, got, want)
 		}
+	}
+}
+
+func TestACountThatIsMissingAgreesWithEveryOther(t *testing.T) {
+	exited := func(walks, left int32) Answer { return Answer{Kind: Exited, Walks: walks, Left: left} }
+	for _, tt := range []struct {
+		stated, given Answer
+		want          bool
+	}{
+		{exited(1, 0), exited(1, 0), true},
+		{exited(1, 0), exited(2, 0), false},
+		{exited(1, 0), exited(Uncounted, 0), true},
+		{exited(1, 0), exited(Uncounted, Uncounted), true},
+		{exited(1, 0), exited(Uncounted, 1), false},
+		{exited(1, 0), exited(2, Uncounted), false},
+		{exited(1, 0), Fail(EBADF), false},
+		{exited(Uncounted, Uncounted), Fail(EBADF), false},
+		{Success, exited(Uncounted, Uncounted), false},
+	} {
+		if got := tt.stated.Matches(tt.given); got != tt.want {
+			t.Errorf("%s matches %s: %t", tt.stated, tt.given, got)
+		}
+		if a, b := tt.stated.Agrees(tt.given), tt.given.Agrees(tt.stated); a != tt.want || b != tt.want {
+			t.Errorf("%s agrees with %s: %t, and the other way round: %t", tt.stated, tt.given, a, b)
+		}
+	}
+	if s := exited(Uncounted, Uncounted).String(); s != "ok walks=? left=?" {
+		t.Errorf("what was not counted is written %q", s)
 	}
 }

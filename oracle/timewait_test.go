@@ -94,3 +94,23 @@ func TestAnExitIsMetByALookAtEverySocket(t *testing.T) {
 		}
 	}
 }
+
+func TestAnExitThatWasNotCountedIsLeftOpenUnlessSomethingIsWrongAllTheSame(t *testing.T) {
+	for _, tt := range []struct {
+		walks, left  int32
+		open, agrees bool
+	}{
+		{0, 0, false, true},
+		{reusecheck.Uncounted, 0, true, true},
+		{0, reusecheck.Uncounted, true, true},
+		{1, reusecheck.Uncounted, false, false},
+		{reusecheck.Uncounted, 1, false, false},
+	} {
+		tw := oracle.NewTimeWait()
+		follow(tw, reusecheck.NewNetns(0))
+		v := tw.Judge(reusecheck.Exit(0), reusecheck.Answer{Kind: reusecheck.Exited, Walks: tt.walks, Left: tt.left})
+		if (v.Open != "") != tt.open || v.Agrees != tt.agrees {
+			t.Errorf("walks %d, left %d: open %q, agrees %t", tt.walks, tt.left, v.Open, v.Agrees)
+		}
+	}
+}

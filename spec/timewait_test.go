@@ -347,3 +347,62 @@ func FuzzTimeWaitHistories(f *testing.F) {
 	stubborn(f)
 	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TimeWait, spec.TimeWaitWorld(), modelled(skips))))
 }
+
+// mute is a naive stack as a kernel is: it counts nothing and cannot be looked
+// into, but what is in TIME_WAIT can be seen.
+type mute struct{ of *naive }
+
+func (s mute) Reset(c rc.Config) error { return s.of.Reset(c) }
+
+func (s mute) Do(op rc.Op) (rc.Result, error) {
+	got, err := s.of.Do(op)
+	if got.Kind != rc.Exited {
+		return got, err
+	}
+	got.Walks, got.Left, got.HasWaiting = rc.Uncounted, rc.Uncounted, true
+	s.of.Sockets(func(s *rc.Socket) bool {
+		if s.State == rc.TimeWait {
+			got.Waiting = append(got.Waiting, s.ID)
+		}
+		return true
+	})
+	return got, err
+}
+
+func TestAKernelThatCountsNothingIsHeldToWhatItLeavesOthers(t *testing.T) {
+	conformance, err := spec.Conformance(spec.TimeWait, func() (rc.Stack, error) {
+		return model.MustParse("6.18").Stack(rc.TimeWaitExit)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		flaws
+		want []string
+	}{
+		{"a purge without a flaw", flaws{}, nil},
+		{"one that takes what is not of the batch", flaws{all: true}, []string{"waiting: TIME_WAIT sockets of another namespace are gone"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found := map[string]bool{}
+			s := spec.Search{
+				System: conformance, Seed: 3, Checks: 3000, Workers: 1, PerFinding: 1,
+				Stack: func() (rc.Stack, error) { return mute{&naive{flaws: tt.flaws}}, nil },
+			}
+			stats, err := s.Run(context.Background(), func(f spec.Failure) bool {
+				found[f.Violation.Property+": "+f.Violation.Kind] = true
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := stats.Verbs[rc.VExit]; n == 0 || stats.Uncounted != n {
+				t.Errorf("%d of %d exits are said to be uncounted", stats.Uncounted, n)
+			}
+			if d := cmp.Diff(tt.want, slices.Sorted(maps.Keys(found))); d != "" {
+				t.Errorf("(-want +found):\n%s", d)
+			}
+		})
+	}
+}
