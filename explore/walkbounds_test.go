@@ -182,3 +182,18 @@ func TestAWalkGoesOnFromTheSocketsThatItsWorldBeginsWith(t *testing.T) {
 		}
 	}
 }
+
+func TestAWalkTellsEveryViolationIfAsked(t *testing.T) {
+	told := map[bool]int64{}
+	for _, every := range []bool{false, true} {
+		w := walkOf(t, spec.UDP, "6.18", "udp4 addr=127.0.0.1 connect send", 1)
+		w.Every, w.Properties = every, []*spec.Property{spec.PreciseTable}
+		o, err := w.Run(context.Background(), func(*History) error { told[every]++; return nil })
+		if err != nil || every && told[every] != o.Violations {
+			t.Errorf("%d of %d violations are told, error %v", told[every], o.Violations, err)
+		}
+	}
+	if told[false] != 1 || told[true] < 2 {
+		t.Errorf("told: %v", told)
+	}
+}

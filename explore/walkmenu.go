@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -139,12 +138,12 @@ func (m *menu) ofSocket(s *rc.Socket) []rc.Op {
 		ops = append(ops, m.unbound(s)...)
 	}
 	ops = append(ops, m.peers(s)...)
-	for v, op := range map[rc.Verb]rc.Op{rc.VDisconnect: rc.Disconnect(0), rc.VShutdown: rc.Shutdown(0)} {
-		if m.world.Verbs[v] && s.State == rc.Connected {
-			ops = append(ops, op)
-		}
+	if m.world.Verbs[rc.VDisconnect] && s.Owner() {
+		ops = append(ops, rc.Disconnect(0)) // also one that is not connected loses its device
 	}
-	slices.SortStableFunc(ops, func(a, b rc.Op) int { return cmp.Compare(a.Verb, b.Verb) })
+	if m.world.Verbs[rc.VShutdown] && s.State == rc.Connected {
+		ops = append(ops, rc.Shutdown(0))
+	}
 	ops = append(ops, m.sets(s)...)
 	if m.world.Verbs[rc.VClose] {
 		ops = append(ops, rc.Close(0))

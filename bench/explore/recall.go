@@ -72,7 +72,11 @@ func recall(ctx context.Context) error {
 		}
 		fmt.Printf("%s %s |\n", line, w.note)
 	}
-	if missed > 0 {
+	more, err := recallWalks(ctx)
+	if err != nil {
+		return err
+	}
+	if missed += more; missed > 0 {
 		fmt.Fprintf(os.Stderr, "%d rows were missed\n", missed)
 	}
 	return nil

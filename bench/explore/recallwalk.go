@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/explore"
+	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
+)
+
+// walkWorlds are where the known bugs of the other systems are looked for.
+var walkWorlds = map[string]struct {
+	words      string
+	sockets    int
+	note       string
+	properties []string
+}{
+	"29":  {"udp4 addr=0.0.0.0,127.0.0.1 crowd", 1, "eleven sockets are there to begin with", nil},
+	"30":  {"udp4 addr=0.0.0.0,127.0.0.1 connect disconnect send", 1, "", nil},
+	"31":  {"udp4 addr=0.0.0.0,127.0.0.1 connect send", 1, "", nil},
+	"32":  {"udp4 addr=0.0.0.0,127.0.0.1 connect disconnect send", 1, "", nil},
+	"33":  {"udp4 addr=127.0.0.1 dev=1 set-dev connect send arrivals", 1, "", nil},
+	"34":  {"udp4 addr=0.0.0.0,127.0.0.1 connect disconnect send", 1, "", nil},
+	"35":  {"udp4 addr=127.0.0.1 reuseport connect send", 3, "", nil},
+	"36":  {"udp4 addr=127.0.0.1 reuseport connect send group=127", 2, "127 members are there to begin with, and the 129th makes the group grow", nil},
+	"37":  {"udp4 addr=127.0.0.1 reuseport connect send", 3, "", nil},
+	"38":  {"", 0, "the trace language has no such moment", nil},
+	"E3":  {"udp4 addr=0.0.0.0,127.0.0.1 reuseaddr reuseport close", 3, "", nil},
+	"E4":  {"udp4 addr=127.0.0.1 reuseaddr dev=1 connect send arrivals", 2, "", lookup},
+	"E5":  {"udp4 addr=127.0.0.1 reuseport connect disconnect send", 2, "", lookup},
+	"E6":  {"udp6 addr=::1,fd00::1 connect disconnect send", 1, "", nil},
+	"E7":  {"udp4 addr=127.0.0.1 reuseport connect send", 2, "", lookup},
+	"E8":  {"udp4 addr=127.0.0.1 reuseport uid=2 reuseaddr connect send", 3, "", nil},
+	"E9":  {"udp4 addr=127.0.0.1 reuseport dev=1 disconnect send", 2, "", nil},
+	"E10": {"udp4 udp6 addr=0.0.0.0,::,::1 connect", 2, "", nil},
+
+	"39":  {"tcp4 addr=127.0.0.1 listen inherit timewait expire close nets=1", 2, "", nil},
+	"40":  {"tcp4 addr=127.0.0.1 listen inherit timewait expire close nets=1", 2, "", nil},
+	"44":  {"tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait expire close nets=1", 2, "", nil},
+	"E11": {"tcp4 addr=127.0.0.1 nets=1", 1, "", nil},
+	"41":  {"", 0, "no wrong answer by itself", nil},
+	"42":  {"", 0, "the trace language has no kernel listeners", nil},
+	"43":  {"", 0, "the trace language has no such moment", nil},
+	"45":  {"", 0, "every interleaving of two exits is explored apart: `explore.Exits`", nil},
+	"46":  {"", 0, "the trace language has no such moment", nil},
+	"47":  {"", 0, "the trace language has no such moment", nil},
+}
+
+// lookup narrows a row to the property that it is about, where the mended kernel
+// does without a table, and so without all that is wrong with it.
+var lookup = []string{spec.Lookup.Name}
+
+// recallWalks is recall for the systems that are explored by playing histories.
+func recallWalks(ctx context.Context) (missed int, err error) {
+	fmt.Printf("\n## UDP, and the exit of namespaces\n\nThe same by the engine that knows no system. Here every violation is compared, not the first of its kind: what UDP's tables do\n" +
+		"wrong the mended kernel does wrong too, in other histories. Sockets that are there to begin with are not counted.\n\n" +
+		"| id | kernel | world | sockets | property | steps | states | s | |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, of := range []struct {
+		sys  *spec.System
+		rows []model.Row
+	}{{spec.UDP, model.UDPHistory()}, {spec.TimeWait, model.TimeWaitHistory()}} {
+		for _, row := range of.rows {
+			w := walkWorlds[row.ID]
+			if w.sockets == 0 || row.Lives == "" {
+				fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, w.note)
+				continue
+			}
+			line, err := walkRow(ctx, of.sys, row, w.words, w.sockets, w.properties)
+			if err != nil {
+				return missed, fmt.Errorf("row %s: %w", row.ID, err)
+			}
+			if line == "" {
+				missed++
+				line = fmt.Sprintf("| %s | %s | `%s` | %d | **missed** | - | - | - |", row.ID, row.Lives, w.words, w.sockets)
+			}
+			fmt.Printf("%s %s |\n", line, w.note)
+		}
+	}
+	return missed, nil
+}
+
+// walkRow looks for the first violation, shortest first, that the mended kernel
+// does not show in the same history.
+func walkRow(ctx context.Context, sys *spec.System, row model.Row, words string, most int, properties []string) (string, error) {
+	props, err := sys.Select(properties...)
+	if err != nil {
+		return "", err
+	}
+	stack := func(kernel string) (reusecheck.Stack, error) {
+		p, err := model.ParseOf(sys.Name, kernel)
+		if err != nil {
+			return nil, err
+		}
+		return p.Stack(sys.Name)
+	}
+	mended, err := stack(row.Healed)
+	if err != nil {
+		return "", err
+	}
+	lives, err := stack(row.Lives)
+	if err != nil {
+		return "", err
+	}
+	world, err := explore.ParseWorld(words)
+	if err != nil {
+		return "", err
+	}
+	control, judge := spec.NewMachine(sys, mended), explore.JudgeOf(sys, lives, props)
+	start := time.Now()
+	for n := 1; n <= most; n++ {
+		line := ""
+		w := &explore.Walk{System: sys, World: world, Sockets: n, Properties: props, Every: true, Workers: runtime.GOMAXPROCS(0), Memory: 4 << 30,
+			Stack: func() (reusecheck.Stack, error) { return stack(row.Lives) }}
+		_, err := w.Run(ctx, func(h *explore.History) error {
+			fails, err := judge.Failures(h)
+			if err != nil {
+				return err
+			}
+			for _, f := range fails {
+				if control.Shows(stripped(h.Trace), f.Violation) >= 0 {
+					continue
+				}
+				line = fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d | %d |", row.ID, row.Lives, words, n, f.Violation.Property, length(h.Trace, world), h.States)
+				return errDone
+			}
+			return nil
+		})
+		switch {
+		case err != nil && !errors.Is(err, errDone):
+			return "", err
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case line != "":
+			return fmt.Sprintf("%s %.2f |", line, time.Since(start).Seconds()), nil
+		}
+	}
+	return "", nil
+}
+
+// length counts steps but for socket and namespace lines, and what a world begins with.
+func length(t *reusecheck.Trace, w *spec.World) int {
+	n := 0
+	for _, st := range t.Steps[len(w.Base):] {
+		if v := st.Op.Verb; v != reusecheck.VSocket && v != reusecheck.VNetns {
+			n++
+		}
+	}
+	return n
+}
