@@ -154,5 +154,10 @@ func leaveTimeWait(l int, to unix.Sockaddr) error {
 	if err != nil {
 		return err
 	}
-	return unix.Close(s)
+	defer unix.Close(s)
+	// Closed before it knows that the other end is, it would stay in TIME_WAIT too.
+	if n, err := poll([]unix.PollFd{{Fd: int32(s), Events: unix.POLLRDHUP}}, DefaultWait); err != nil || n == 0 {
+		return fmt.Errorf("the end of a connection did not arrive within %s: %v", DefaultWait, err)
+	}
+	return nil
 }
