@@ -24,8 +24,7 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 				"a shutdown before it is remembered, and leaves a TIME_WAIT entry without a name")
 		}
 		if err == unix.ECONNREFUSED && r.cut(op.Addr.Port()) {
-			return reusecheck.Answer{}, r.stuck("two connections with one 4-tuple",
-				"the SYN of the second, on another device, ended the first one's other end")
+			return reusecheck.Answer{}, r.twins()
 		}
 		return answer(err)
 	}
@@ -36,6 +35,9 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	peer, err := peerAddr(s.fd)
 	if err != nil {
 		return reusecheck.Answer{}, err
+	}
+	if r.cut(op.Addr.Port()) {
+		return reusecheck.Answer{}, r.twins()
 	}
 	s.connected, s.other = true, -1
 	switch {
@@ -57,6 +59,10 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	s.port = local.Port()
 	r.hold(s.port)
 	return reusecheck.Picked(s.port), nil
+}
+
+func (r *runner) twins() error {
+	return r.stuck("two connections with one 4-tuple", "the SYN of the second, on another device, ended the first one's other end")
 }
 
 // cut reports whether a connection to a port has lost an end that the trace
@@ -147,6 +153,10 @@ func (r *runner) accept(end netip.AddrPort) (by *socket, fd int, err error) {
 			if err != nil {
 				return nil, -1, ofSocketCall("accept", err)
 			}
+			if from == bare(end) && listeners[i].stillborn {
+				abort(fd)
+				return nil, -1, r.stuck("a connection to a socket that was shut down before it listened", "its accepted end is shut down from the start")
+			}
 			if from == bare(end) {
 				return listeners[i], fd, nil
 			}
@@ -180,6 +190,7 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 	connected := s.connected
 	end := r.endOf(s)
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil {
+		s.stillborn = s.stillborn || err == unix.ENOTCONN
 		end()
 		return answer(err)
 	}
@@ -232,7 +243,7 @@ func (r *runner) disconnect(s *socket) (reusecheck.Answer, error) {
 	if err != nil {
 		return answer(err)
 	}
-	s.ended = false
+	s.ended, s.stillborn = false, false
 	r.leaveQueue(s)
 	if closes {
 		return reusecheck.Success, r.stops(s)

@@ -37,6 +37,10 @@ type socket struct {
 	self      netip.AddrPort // where a connection with itself is
 	foreign   bool           // the nameless end is a client from outside of the trace
 
+	// stillborn says that a shutdown failed because there was no connection. The
+	// kernel remembers it all the same, and passes it on to what is accepted.
+	stillborn bool
+
 	wait *tuple // the TIME_WAIT entry in the socket's place
 }
 
