@@ -6,16 +6,48 @@ import (
 	"path/filepath"
 )
 
-// writeFile puts a file in place whole or not at all.
+// writeFile puts a file in place whole or not at all. A device or a pipe is
+// written to and stays what it is, and so does a link, whose target is replaced.
 func writeFile(path string, text []byte) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+		}
+	}()
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return writeThrough(path, text)
+	}
+	target := path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		target = resolved
+	}
+	return replace(target, text)
+}
+
+// writeThrough writes to what cannot be replaced: root could rename a file over
+// a device, which the whole machine would miss.
+func writeThrough(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// replace renames a file that is whole over the one that was there.
+func replace(path string, text []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(f.Name())
-			err = fmt.Errorf("cannot write %s: %w", path, err)
 		}
 	}()
 	if _, err = f.Write(text); err != nil {
