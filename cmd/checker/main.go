@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, std streams) int {
 func exitCode(ctx context.Context, err error) int {
 	lacks, unwritable := (*reusecheck.Unsupported)(nil), (*outputError)(nil)
 	unavailable, guest := (*live.Unavailable)(nil), (*guestError)(nil)
-	wordless := (*inexpressibleError)(nil)
+	wordless, unprovable := (*inexpressibleError)(nil), (*unprovableError)(nil)
 	switch {
 	case errors.Is(err, errFindings):
 		return exitFindings
@@ -84,7 +84,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case err == nil:
 		return exitNothing
-	case errors.As(err, &lacks), errors.As(err, &unwritable), errors.As(err, &unavailable), errors.As(err, &wordless):
+	case errors.As(err, &lacks), errors.As(err, &unwritable), errors.As(err, &unavailable), errors.As(err, &wordless),
+		errors.As(err, &unprovable):
 		return exitImpossible
 	}
 	return exitUsage

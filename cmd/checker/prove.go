@@ -14,6 +14,7 @@ import (
 
 type proveFlags struct {
 	kernel      string
+	system      string
 	properties  []string
 	assume      []string
 	weakest     bool
@@ -36,7 +37,8 @@ for any number of sockets, addresses, users and devices; the verdict names what
 was assumed. If one does, a concrete history is looked for. See docs/proof.md.
 
 Requests for a port that the user names or holds are judged; what connect and
-automatic ports answer is not.
+automatic ports answer is not. Of systems udp and timewait nothing is proved: the
+argument is about pairs, and they are about lists and counts.
 
 ` + assumptionHelp() + `
 ` + exitCodes,
@@ -49,6 +51,8 @@ automatic ports answer is not.
 	}
 	addKernel(cmd, &f.kernel)
 	fs := cmd.Flags()
+	fs.StringVar(&f.system, "system", string(spec.TCP.Name), "system to prove it of: tcp; of the others it is said why there is no proof")
+	complete(cmd, "system", systemWords)
 	fs.StringSliceVar(&f.properties, "property", []string{"sound"}, "properties to prove, joined by commas: sound, complete, precise")
 	fs.StringSliceVar(&f.assume, "assume", nil, "what does not happen, joined by commas")
 	fs.BoolVar(&f.weakest, "weakest", false, "find assumptions of which none can be given up")
@@ -73,6 +77,9 @@ func assumptionHelp() string {
 }
 
 func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
+	if err := provableSystem(f.system); err != nil {
+		return err
+	}
 	if f.table {
 		return verdicts(cmd, std, f)
 	}
