@@ -38,7 +38,8 @@ type BootOptions struct {
 	// without line end.
 	Console func(line []byte)
 
-	powerOff time.Duration // 0 is powerOffTime; for tests
+	// 0 is powerOffTime and startTime; for tests.
+	powerOff, start time.Duration
 }
 
 // The defaults of BootOptions.
@@ -50,6 +51,10 @@ const (
 
 // powerOffTime is how long a guest that said its closing line may take to go.
 const powerOffTime = 10 * time.Second
+
+// startTime is how long a guest may say nothing at all. An emulated machine now
+// and then hangs before its kernel runs: then it is started once more.
+const startTime = 75 * time.Second
 
 // BootResult is a guest's run that came to its own end.
 type BootResult struct {

@@ -58,11 +58,22 @@ func Boot(ctx context.Context, o BootOptions) (*BootResult, error) {
 		accelerator = "kvm"
 	}
 	o.Progress(fmt.Sprintf("booting %v with %s", kernel, accelerator))
-	run := &qemuRun{options: &o, result: BootResult{Kernel: kernel, Accelerator: accelerator}}
-	cmd := exec.Command(qemu, qemuArgs(&o, accelerator)...)
-	cmd.ExtraFiles = []*os.File{archive}
-	return run.run(ctx, cmd)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrGuestTimeout)
+	defer cancel()
+	for again := false; ; again = true {
+		run := &qemuRun{options: &o, result: BootResult{Kernel: kernel, Accelerator: accelerator}}
+		cmd := exec.Command(qemu, qemuArgs(&o, accelerator)...)
+		cmd.ExtraFiles = []*os.File{archive}
+		r, err := run.run(ctx, cmd)
+		if again || !errors.Is(err, errMute) {
+			return r, err
+		}
+		o.Progress(fmt.Sprintf("no sign of the guest within %v; booting it once more", o.start))
+	}
 }
+
+// errMute is why a run was ended that showed no sign of life.
+var errMute = errors.New("the guest said nothing")
 
 const qemuProgram = "qemu-system-x86_64"
 
@@ -78,6 +89,9 @@ func (o BootOptions) withDefaults() BootOptions {
 	}
 	if o.powerOff <= 0 {
 		o.powerOff = powerOffTime
+	}
+	if o.start <= 0 {
+		o.start = startTime
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -171,8 +185,11 @@ func (r *qemuRun) run(ctx context.Context, cmd *exec.Cmd) (*BootResult, error) {
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, r.options.Timeout, ErrGuestTimeout)
+	ctx, end := context.WithCancelCause(ctx)
+	cancel := func() { end(nil) }
 	defer cancel()
+	mute := time.AfterFunc(r.options.start, func() { end(errMute) })
+	defer mute.Stop()
 	start := time.Now()
 	r.console = console{
 		options: r.options,
@@ -182,7 +199,10 @@ func (r *qemuRun) run(ctx context.Context, cmd *exec.Cmd) (*BootResult, error) {
 		},
 		done: func() { time.AfterFunc(r.options.powerOff, cancel) },
 	}
-	lines := &lineSplitter{line: r.console.line}
+	lines := &lineSplitter{line: func(line []byte) {
+		mute.Stop()
+		r.console.line(line)
+	}}
 	cmd.Stdout = lines
 	cmd.Stderr = &r.stderr
 	// A child of QEMU that holds its output open must not hold up this one.
@@ -227,6 +247,8 @@ func (r *qemuRun) judge(stopped, exited error) (*BootResult, error) {
 		return fail(fmt.Errorf("%w%s", ErrGuestPanic, c.panicked))
 	case errors.Is(stopped, ErrGuestTimeout):
 		return fail(fmt.Errorf("%w (%v)", ErrGuestTimeout, r.options.Timeout))
+	case errors.Is(stopped, errMute):
+		return fail(fmt.Errorf("%w within %v", errMute, r.options.start))
 	case stopped != nil:
 		return nil, stopped
 	}

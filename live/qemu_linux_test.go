@@ -178,6 +178,32 @@ func TestAGuestThatDoesNotTurnOffIsEnded(t *testing.T) {
 	gone(t, dir)
 }
 
+func TestAGuestThatSaysNothingIsBootedOnceMore(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		starts       int
+		want         error
+	}{
+		{"and comes up", `[ $(wc -l <$dir/starts) = 1 ] && exec sleep 1000` + "\n" + greet + "\n" + closing + "0 0", 2, nil},
+		{"and is given up", "exec sleep 1000", 2, errMute},
+		{"but not one that spoke", greet + "\nexec sleep 1000", 1, ErrGuestTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := fakeQEMU(t, "echo start >>$dir/starts\n"+c.script)
+			o := fakeBoot(t)
+			o.start, o.Timeout = 300*time.Millisecond, 2*time.Second
+			if r, err := Boot(t.Context(), o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("got %+v, %v; want %v", r, err, c.want)
+			}
+			starts, err := os.ReadFile(filepath.Join(dir, "starts"))
+			if n := strings.Count(string(starts), "\n"); err != nil || n != c.starts {
+				t.Errorf("started %d times, %v; want %d", n, err, c.starts)
+			}
+			gone(t, dir)
+		})
+	}
+}
+
 func TestQEMUGetsTheArchiveAndLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
