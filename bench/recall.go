@@ -24,6 +24,9 @@ type Recall struct {
 	// Own is the number of steps of the shortest trace that the corpus tells
 	// the bug's history with, 0 when it has none.
 	Own int
+	// Apart says that the finding has the name of one that the healed kernel has
+	// too, and only its history tells them apart.
+	Apart bool
 }
 
 // Steps is the number of steps of the finding's trace.
@@ -97,6 +100,9 @@ func Recover(ctx context.Context, row SystemRow) (*Recall, error) {
 	})
 	if r.Finding == nil {
 		r.Checks = stats.Histories
+	}
+	if r.Finding == nil && err == nil && ctx.Err() == nil {
+		err = r.apart(ctx, lives, control)
 	}
 	return r, err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func newBenchHistory(std streams) *cobra.Command {
-	traces, systems := false, []string{string(reusecheck.TCP), string(reusecheck.TimeWaitExit)}
+	traces, systems := false, []string(nil)
 	cmd := &cobra.Command{
 		Use:   "history [ROW...]",
 		Short: "put the known bugs of past kernels back, and see whether check finds them",
@@ -26,8 +26,9 @@ until it makes a finding that the same kernel without the bug does not show. It
 prints how many histories that took, and the length of the finding's trace (steps
 but for the socket lines) beside that of the bug's own history in the corpus.
 
-It exits 1 when a bug is not found, or its trace is longer than its history. Four
-bugs of udp take more than the default search, so that udp is left out by default.`,
+It exits 1 when a bug is not found, or its trace is longer than its history. Where
+the healed kernel makes the same finding, by another history, the histories are
+compared before they are shrunk, and the row says "apart".`,
 		Example: `  checker bench history
   checker bench history --system udp
   checker bench history 14 E1 --traces`,
@@ -42,7 +43,7 @@ bugs of udp take more than the default search, so that udp is left out by defaul
 			return ids, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	cmd.Flags().StringSliceVar(&systems, "system", systems, "systems whose bugs are put back when no row is named, joined by commas")
+	cmd.Flags().StringSliceVar(&systems, "system", systems, "systems whose bugs are put back when no row is named, joined by commas (all)")
 	complete(cmd, "system", systemWords)
 	cmd.Flags().BoolVar(&traces, "traces", false, "print each finding's trace below its row")
 	return cmd
@@ -62,6 +63,10 @@ func benchHistory(ctx context.Context, std streams, systems, ids []string, trace
 			fmt.Fprintf(std.out, line, row.ID, "-", "-", "-", "-", row.Doc)
 			continue
 		}
+		if why := row.Beyond(); why != "" {
+			fmt.Fprintf(std.out, line, row.ID, row.Lives, "-", "-", "-", why)
+			continue
+		}
 		r, err := bench.Recover(ctx, row)
 		if err != nil {
 			return err
@@ -79,9 +84,12 @@ func benchHistory(ctx context.Context, std streams, systems, ids []string, trace
 			fmt.Fprintf(std.out, line, row.ID, row.Lives, fmt.Sprint(r.Checks), "-", own, "NOT FOUND")
 		} else {
 			mark := ""
+			if r.Apart {
+				mark = "apart: "
+			}
 			if r.Own > 0 && r.Steps() > r.Own {
 				missed++
-				mark = "LONGER: "
+				mark += "LONGER: "
 			}
 			fmt.Fprintf(std.out, line, row.ID, row.Lives, fmt.Sprint(r.Checks), fmt.Sprint(r.Steps()), own, mark+r.Finding.Title())
 			if traces {
