@@ -184,13 +184,21 @@ inherit l c 127.0.0.1 => ok
 set c dev=d1 => ok
 timewait c
 `},
-		{"a TIME_WAIT socket at the end that closes last", `socket l tcp4
+		{"a connection to a socket that was shut down before it listened", `socket l tcp4
 socket c tcp4
 bind l 127.0.0.1:40000 => ok
 shutdown l => ENOTCONN
 listen l => ok
 connect c 127.0.0.1:40000
-timewait c
+`},
+		{"two connections with one 4-tuple", `ports 40000-40001
+socket l tcp4
+socket b tcp4 dev=lo
+socket c tcp4
+bind l 127.0.0.1:40001 => ok
+listen l => ok
+connect b 127.0.0.1:40001 => ok 40000
+connect c 127.0.0.1:40001 unaccepted
 `},
 		{"the end of a TIME_WAIT socket beside a connection with its 4-tuple", `ports 40000-40001
 socket l tcp4
