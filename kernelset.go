@@ -64,7 +64,7 @@ func checkElement(e string) string {
 		return "an element of the kernels is missing"
 	case el.kind == notAnElement:
 		return fmt.Sprintf("%q is not a set of kernels", e)
-	case el.kind == versionRange && el.lo != "" && el.hi != "" && compareVersions(el.lo, el.hi) > 0:
+	case el.kind == versionRange && el.lo != "" && el.hi != "" && CompareVersions(el.lo, el.hi) > 0:
 		return fmt.Sprintf("the range %s ends before it begins", e)
 	}
 	return ""
@@ -207,8 +207,9 @@ func compareTo(v, bound string) int {
 	return 0
 }
 
-// compareVersions compares on the components that both have.
-func compareVersions(v, w string) int {
+// CompareVersions compares two versions ("5.4", "6.1.192") on the components that
+// both have: less than 0 when v is the older, 0 when one is a line of the other.
+func CompareVersions(v, w string) int {
 	if strings.Count(v, ".") < strings.Count(w, ".") {
 		return -compareTo(w, v)
 	}

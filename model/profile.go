@@ -82,7 +82,7 @@ func Parse(name string) (*Profile, error) {
 		}
 	}
 	if p.Generation.Name == "" {
-		return nil, fmt.Errorf("unknown kernel %q: want one of %s, perhaps with +CHANGE or -CHANGE behind it", name[:end], generationNames())
+		return nil, fmt.Errorf("unknown kernel %q: want one of %s, perhaps with +CHANGE or -CHANGE behind it", name[:end], strings.Join(GenerationNames(), ", "))
 	}
 	for rest := name[end:]; rest != ""; {
 		sign, word := rest[0], ""
@@ -143,18 +143,6 @@ func MustParse(name string) *Profile {
 		panic(err)
 	}
 	return p
-}
-
-func generationNames() string {
-	var s []string
-	for _, side := range sides {
-		for _, g := range side.generations {
-			if !slices.Contains(s, g.Name) {
-				s = append(s, g.Name)
-			}
-		}
-	}
-	return strings.Join(s, ", ")
 }
 
 // suggestion names the change that looks most like a word.

@@ -22,7 +22,7 @@ func TestProfileNamesRoundTrip(t *testing.T) {
 
 func TestUnknownProfilesSayWhatThereIs(t *testing.T) {
 	for name, want := range map[string]string{
-		"7.0":                 `unknown kernel "7.0": want one of 4.9, 5.4`,
+		"7.0":                 `unknown kernel "7.0": want one of 4.9, 4.19, 5.4, 5.15, 6.1, 6.12, 6.18, perhaps`,
 		"":                    `unknown kernel ""`,
 		"6.18+first-bnd-fix":  "did you mean first-bind-fix?",
 		"6.18+":               "unknown change",

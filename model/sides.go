@@ -58,6 +58,19 @@ func changeNames() []string {
 // GenerationsOf lists the kernel lines that are modelled of a system, oldest first.
 func GenerationsOf(system rc.System) []Generation { return slices.Clone(sideOf(system).generations) }
 
+// GenerationNames are the names of the kernel lines that are modelled of any
+// system, oldest first.
+func GenerationNames() []string {
+	var names []string
+	for _, s := range sides {
+		for _, g := range s.generations {
+			names = append(names, g.Name)
+		}
+	}
+	slices.SortFunc(names, rc.CompareVersions)
+	return slices.Compact(names)
+}
+
 // ChangesOf lists every change of a system, in the order of mainline.
 func ChangesOf(system rc.System) []Change { return slices.Clone(sideOf(system).changes) }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,19 +87,7 @@ func kernelWords(typed string) []string {
 			return s
 		}
 	}
-	return generationNames()
-}
-
-func generationNames() []string {
-	var s []string
-	for _, sys := range spec.Systems {
-		for _, g := range model.GenerationsOf(sys.Name) {
-			if !slices.Contains(s, g.Name) {
-				s = append(s, g.Name)
-			}
-		}
-	}
-	return s
+	return model.GenerationNames()
 }
 
 func worldWords(string) []string {
