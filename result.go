@@ -1,6 +1,10 @@
 package reusecheck
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+)
 
 // Kind says which sort of answer an [Answer] is.
 type Kind uint8
@@ -111,6 +115,20 @@ func (c Cache) WithoutKey() Cache {
 	}
 	return Cache{Exists: c.Exists, FastReuse: c.FastReuse, FastReusePort: c.FastReusePort}
 }
+
+// PortName is fastreuseport by the name that the kernel's source has for the value.
+func (c Cache) PortName() string {
+	switch c.FastReusePort {
+	case FastAny:
+		return "ANY"
+	case FastStrict:
+		return "STRICT"
+	}
+	return strconv.Itoa(int(c.FastReusePort))
+}
+
+// Short is fastreuse/fastreuseport, such as 1/STRICT.
+func (c Cache) Short() string { return fmt.Sprintf("%d/%s", c.FastReuse, c.PortName()) }
 
 // Pair is the two cache fields of an address bucket (Linux 6.18 and later).
 type Pair struct {

@@ -132,3 +132,14 @@ func TestAValueWithoutANameIsPrintedAsANumber(t *testing.T) {
 		}
 	}
 }
+
+func TestACacheIsShortWithTheKernelsNames(t *testing.T) {
+	for want, c := range map[string]Cache{
+		"0/0": {}, "1/ANY": {FastReuse: FastReuse, FastReusePort: FastAny}, "0/STRICT": {FastReusePort: FastStrict},
+		"-1/-1": {FastReuse: FastConnect, FastReusePort: FastConnect},
+	} {
+		if got := c.Short(); got != want {
+			t.Errorf("%+v is %s, not %s", c, got, want)
+		}
+	}
+}

@@ -163,13 +163,11 @@ func cacheText(c rc.Cache) string {
 func portField(c rc.Cache) string {
 	switch {
 	case c.FastReusePort == rc.FastAny:
-		return fmt.Sprintf("ANY of user %d", c.UID)
+		return fmt.Sprintf("%s of user %d", c.PortName(), c.UID)
 	case c.FastReusePort == rc.FastStrict && c.Addr.IsValid():
-		return fmt.Sprintf("STRICT, keyed to %s of user %d", c.Addr, c.UID)
-	case c.FastReusePort == rc.FastStrict:
-		return "STRICT"
+		return fmt.Sprintf("%s, keyed to %s of user %d", c.PortName(), c.Addr, c.UID)
 	}
-	return fmt.Sprint(c.FastReusePort)
+	return c.PortName()
 }
 
 // promise says whom a cache lets in unlooked from now on.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/oracle"
 	"github.com/reusecheck/reusecheck/spec"
 )
@@ -65,17 +64,4 @@ func disagree(verb string, kernel, model *Asked) string {
 		return fmt.Sprintf("after %s the cache is %s; in its model it is %s", verb, kernel.Cache, model.Cache)
 	}
 	return ""
-}
-
-// cacheText is a cache as fastreuse/fastreuseport, in the names that the
-// kernel's source has for the values.
-func cacheText(c reusecheck.Cache) string {
-	port := fmt.Sprint(c.FastReusePort)
-	switch c.FastReusePort {
-	case reusecheck.FastAny:
-		port = "ANY"
-	case reusecheck.FastStrict:
-		port = "STRICT"
-	}
-	return fmt.Sprintf("%d/%s", c.FastReuse, port)
 }

@@ -138,7 +138,7 @@ func (p *pair) ask(op reusecheck.Op) (*Asked, error) {
 		Path: o.Got.Path.String(), Visited: o.Got.Visited, result: o.Got,
 	}
 	if o.Got.HasCache && o.Got.After.Exists {
-		a.Cache = cacheText(o.Got.After)
+		a.Cache = o.Got.After.Short()
 	}
 	a.Owner, a.Rule = decided(o)
 	a.Words = a.sentence(op.Verb)

@@ -164,11 +164,7 @@ func pair(p reusecheck.Pair) string {
 }
 
 func fields(c reusecheck.Cache) string {
-	port := map[int8]string{
-		reusecheck.FastAny: "ANY", reusecheck.FastStrict: "STRICT",
-		reusecheck.FastUnknown: "0", reusecheck.FastConnect: "-1",
-	}
-	return fmt.Sprintf("fastreuse %d, fastreuseport %s", c.FastReuse, port[c.FastReusePort])
+	return fmt.Sprintf("fastreuse %d, fastreuseport %s", c.FastReuse, c.PortName())
 }
 
 func owners(n int) string {

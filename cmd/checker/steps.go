@@ -121,7 +121,7 @@ func (r *replayReport) add(t *reusecheck.Trace, s stepReport) error {
 	}
 	cache, mark := "-", ""
 	if s.Cache != nil {
-		cache = cacheText(*s.Cache)
+		cache = reusecheck.Cache{FastReuse: s.Cache.FastReuse, FastReusePort: s.Cache.FastReusePort}.Short()
 	}
 	switch {
 	case s.Mismatch != "":

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/reusecheck/reusecheck"
 )
 
 func writeJSON(w io.Writer, v any) error {
@@ -50,16 +48,3 @@ func percent(part, whole int) int {
 }
 
 func joined(words []string) string { return strings.Join(words, ",") }
-
-// cacheText is a cache as fastreuse/fastreuseport, in the names that the
-// kernel's source has for the values.
-func cacheText(c stepCache) string {
-	port := fmt.Sprint(c.FastReusePort)
-	switch c.FastReusePort {
-	case reusecheck.FastAny:
-		port = "ANY"
-	case reusecheck.FastStrict:
-		port = "STRICT"
-	}
-	return fmt.Sprintf("%d/%s", c.FastReuse, port)
-}
