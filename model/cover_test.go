@@ -51,8 +51,8 @@ func TestAStrictCacheAnswersForWhatItsAddressCovers(t *testing.T) {
 			k := model.MustParse("6.18").New()
 			for id, p := range []int{i, j} {
 				at := places[p]
-				do(t, k, rc.NewSocket(rc.ID(id), at.family, at.opts|rc.ReusePort))
-				got := do(t, k, rc.Bind(rc.ID(id), netip.AddrPortFrom(netip.MustParseAddr(at.addr), 40000)))
+				mustDo(t, k, rc.NewSocket(rc.ID(id), at.family, at.opts|rc.ReusePort))
+				got := mustDo(t, k, rc.Bind(rc.ID(id), netip.AddrPortFrom(netip.MustParseAddr(at.addr), 40000)))
 				if got.Kind != rc.OK {
 					t.Fatalf("%s then %s: bind %d is answered %s", cached.name, binder.name, id+1, got.Answer)
 				}
@@ -62,15 +62,6 @@ func TestAStrictCacheAnswersForWhatItsAddressCovers(t *testing.T) {
 			}
 		}
 	}
-}
-
-func do(t *testing.T, s rc.Stack, op rc.Op) rc.Result {
-	t.Helper()
-	r, err := s.Do(op)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // A port that connections share is not open to connect again while somebody who
@@ -95,19 +86,19 @@ connect c 127.0.0.5:50000
 			t.Fatal(err)
 		}
 		for i := range tr.Steps {
-			if r := do(t, k, tr.Steps[i].Op); r.Kind != rc.OK {
+			if r := mustDo(t, k, tr.Steps[i].Op); r.Kind != rc.OK {
 				t.Fatalf("%s: %s", tr.Steps[i].Op, r.Answer)
 			}
 		}
 		if listener == "closed" {
-			do(t, k, rc.Close(0))
+			mustDo(t, k, rc.Close(0))
 		}
-		do(t, k, rc.Bind(3, netip.MustParseAddrPort("127.0.0.3:40000")))
-		do(t, k, rc.Close(2)) // c: a alone is left in that address bucket
+		mustDo(t, k, rc.Bind(3, netip.MustParseAddrPort("127.0.0.3:40000")))
+		mustDo(t, k, rc.Close(2)) // c: a alone is left in that address bucket
 		if got := k.CacheOf(40000); got.FastReuse != rc.FastConnect || got.FastReusePort != rc.FastUnknown {
 			t.Errorf("listener %s: while b is there the cache is %d/%d, not -1/0", listener, got.FastReuse, got.FastReusePort)
 		}
-		do(t, k, rc.Close(3))
+		mustDo(t, k, rc.Close(3))
 		if got := k.CacheOf(40000); got.FastReuse != rc.FastConnect || got.FastReusePort != rc.FastConnect {
 			t.Errorf("listener %s: when b is gone the cache is %d/%d, not -1/-1", listener, got.FastReuse, got.FastReusePort)
 		}
