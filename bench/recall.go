@@ -47,7 +47,7 @@ func steps(t *reusecheck.Trace) int {
 func History() []SystemRow {
 	var all []SystemRow
 	for _, sys := range spec.Systems {
-		for _, r := range histories[sys.Name]() {
+		for _, r := range model.HistoryOf(sys.Name) {
 			all = append(all, SystemRow{r, sys})
 		}
 	}
@@ -58,10 +58,6 @@ func History() []SystemRow {
 type SystemRow struct {
 	model.Row
 	System *spec.System
-}
-
-var histories = map[reusecheck.System]func() []model.Row{
-	reusecheck.TCP: model.History, reusecheck.UDP: model.UDPHistory, reusecheck.TimeWaitExit: model.TimeWaitHistory,
 }
 
 // Recover runs the search that checker check runs by default on the kernel in

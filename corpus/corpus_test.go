@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -121,61 +119,6 @@ func replay(t *testing.T, m *spec.Machine, tr *rc.Trace, kernel string) (steps i
 		t.Errorf("%s on %s: %v", tr.File, kernel, err)
 	}
 	return steps
-}
-
-// The known bugs that one thread shows and the trace language reaches, by the
-// first word of their file names. Rows without a trace: 5, 10, 12, 20 and 21 are
-// no wrong answers of a sequence, and 24 is tcp/kunit.
-var history = []string{
-	"01", "02", "03", "04", "06", "07", "08", "09", "11", "13", "14", "15", "16", "17", "18", "19",
-	"22", "23", "25", "26", "27", "28", "E1", "E2", "L1", "L2", "L3", "L4",
-}
-
-func TestHistoryHasEverySequentialBug(t *testing.T) {
-	var rows []string
-	for _, tr := range under(t, "tcp/history") {
-		row, _, _ := strings.Cut(path.Base(tr.File), "-")
-		rows = append(rows, row)
-	}
-	if d := cmp.Diff(history, slices.Compact(rows)); d != "" {
-		t.Errorf("rows differ (-want +files):\n%s", d)
-	}
-}
-
-func TestAWrongTraceStatesADivergenceAndARightOneStatesNone(t *testing.T) {
-	steps := regexp.MustCompile(`( =>.*| oracle .*)(\n|$)`)
-	bare := func(tr *rc.Trace) string {
-		_, body, _ := strings.Cut(tr.String(), "\n\n")
-		return steps.ReplaceAllString(body, "$2")
-	}
-	wrong, right := map[string]*rc.Trace{}, map[string]*rc.Trace{}
-	for _, tr := range under(t, "tcp/history") {
-		name := strings.TrimSuffix(tr.File, ".trace")
-		if n, ok := strings.CutSuffix(name, "-wrong"); ok {
-			wrong[n] = tr
-			if !tr.Diverges() {
-				t.Errorf("%s states no divergence", tr.File)
-			}
-		}
-		if n, ok := strings.CutSuffix(name, "-right"); ok {
-			right[n] = tr
-		}
-	}
-	for n, w := range wrong {
-		r := right[n]
-		if r == nil {
-			t.Errorf("%s has no right counterpart", w.File)
-			continue
-		}
-		// Row 22 is still wrong while the explicit binder is there.
-		last := r.Steps[len(r.Steps)-1]
-		if last.Oracle.Kind != rc.Unstated {
-			t.Errorf("%s ends in a divergence", r.File)
-		}
-		if d := cmp.Diff(bare(w), bare(r)); d != "" {
-			t.Errorf("%s and its right counterpart are not the same steps (-wrong +right):\n%s", w.File, d)
-		}
-	}
 }
 
 //go:embed testdata/kunit.txt

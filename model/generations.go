@@ -1,5 +1,7 @@
 package model
 
+import rc "github.com/reusecheck/reusecheck"
+
 // Generation is a kernel line as a list of changes.
 type Generation struct {
 	Name    string
@@ -74,4 +76,4 @@ var generations = []Generation{
 }
 
 // Generations lists the modelled kernel lines, oldest first.
-func Generations() []Generation { return append([]Generation(nil), generations...) }
+func Generations() []Generation { return GenerationsOf(rc.TCP) }

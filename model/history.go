@@ -1,5 +1,11 @@
 package model
 
+import (
+	"slices"
+
+	rc "github.com/reusecheck/reusecheck"
+)
+
 // Row is a known bug of socket reuse: where it lives and where it is mended, as
 // modelled kernels.
 type Row struct {
@@ -38,4 +44,8 @@ var history = []Row{
 }
 
 // History lists the known sequential TCP bugs.
-func History() []Row { return append([]Row(nil), history...) }
+func History() []Row { return HistoryOf(rc.TCP) }
+
+// HistoryOf lists the known bugs of one system: of TCP those that show in the
+// binds of one namespace, of TIME_WAIT the others, at the exit of namespaces.
+func HistoryOf(system rc.System) []Row { return slices.Clone(sideOf(system).history) }

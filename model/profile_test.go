@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 func TestProfileNamesRoundTrip(t *testing.T) {
@@ -37,39 +39,61 @@ func TestUnknownProfilesSayWhatThereIs(t *testing.T) {
 }
 
 func TestEveryGenerationNamesKnownChangesInOrder(t *testing.T) {
-	var order []string
-	for _, c := range model.Changes() {
-		if slices.Contains(order, c.Name) {
-			t.Errorf("two changes are called %s", c.Name)
-		}
-		if c.Subject == "" || c.Doc == "" || c.Since == "" {
-			t.Errorf("change %s lacks a subject, a doc or its first release", c.Name)
-		}
-		order = append(order, c.Name)
-	}
-	for _, g := range model.Generations() {
-		at := -1
-		for _, n := range g.Changes {
-			i := slices.Index(order, n)
-			if i < 0 {
-				t.Errorf("%s names the unknown change %s", g.Name, n)
-			} else if i < at {
-				t.Errorf("%s names %s out of order", g.Name, n)
+	seen := map[string]bool{}
+	for _, sys := range spec.Systems {
+		var order []string
+		for _, c := range model.ChangesOf(sys.Name) {
+			if seen[c.Name] {
+				t.Errorf("two changes are called %s", c.Name)
 			}
-			at = i
+			if c.Subject == "" || c.Doc == "" || c.Since == "" {
+				t.Errorf("change %s lacks a subject, a doc or its first release", c.Name)
+			}
+			seen[c.Name] = true
+			order = append(order, c.Name)
+		}
+		for _, g := range model.GenerationsOf(sys.Name) {
+			at := -1
+			for _, n := range g.Changes {
+				i := slices.Index(order, n)
+				if i <= at {
+					t.Errorf("%s of %s names %s, which is unknown or out of order", sys.Name, g.Name, n)
+				}
+				at = i
+			}
 		}
 	}
 }
 
-func TestEveryHistoryRowHasItsTwoKernels(t *testing.T) {
-	for _, r := range model.History() {
-		if r.Lives == "" {
-			continue
+func TestTheGenerationsOfEverySystemGoFromOldToNew(t *testing.T) {
+	for _, sys := range spec.Systems {
+		gs := model.GenerationsOf(sys.Name)
+		if !slices.IsSortedFunc(gs, func(a, b model.Generation) int { return rc.CompareVersions(a.Release, b.Release) }) {
+			t.Errorf("the kernels of %s are not in order: %v", sys.Name, gs)
 		}
-		for _, name := range []string{r.Lives, r.Healed} {
-			if _, err := model.Parse(name); err != nil {
-				t.Errorf("row %s: %v", r.ID, err)
+	}
+}
+
+func TestEveryHistoryRowHasItsTwoKernelsAndEveryEraItsOne(t *testing.T) {
+	kernel := func(system rc.System, name, of string) {
+		if p, err := model.ParseOf(system, name); err != nil || p.String() != name {
+			t.Errorf("%s of %s: %q is %v, %v", of, system, name, p, err)
+		}
+	}
+	for _, sys := range spec.Systems {
+		rows := model.HistoryOf(sys.Name)
+		if len(rows) == 0 {
+			t.Errorf("%s has no history", sys.Name)
+		}
+		for _, r := range rows {
+			if r.Lives == "" && r.Healed == "" {
+				continue
 			}
+			kernel(sys.Name, r.Lives, "row "+r.ID)
+			kernel(sys.Name, r.Healed, "row "+r.ID)
 		}
+	}
+	for _, e := range model.Eras() {
+		kernel(rc.TimeWaitExit, e.Kernel, e.Name)
 	}
 }

@@ -8,19 +8,20 @@ import (
 	rc "github.com/reusecheck/reusecheck"
 )
 
-// side is what is modelled of one system: its kernel lines and changes. A
+// side is what is modelled of one system: its kernel lines, changes and bugs. A
 // profile's name stands for all of its sides.
 type side struct {
 	system      rc.System
 	generations []Generation
 	changes     []Change
+	history     []Row
 	stack       func(*Profile) rc.Stack
 }
 
 var sides = []*side{
-	{rc.TCP, generations, changes, func(p *Profile) rc.Stack { return p.New() }},
-	{rc.UDP, udpGenerations, udpChanges, func(p *Profile) rc.Stack { return p.NewUDP() }},
-	{rc.TimeWaitExit, timeWaitGenerations, timeWaitChanges, func(p *Profile) rc.Stack { return p.NewTimeWait() }},
+	{rc.TCP, generations, changes, history, func(p *Profile) rc.Stack { return p.New() }},
+	{rc.UDP, udpGenerations, udpChanges, udpHistory, func(p *Profile) rc.Stack { return p.NewUDP() }},
+	{rc.TimeWaitExit, timeWaitGenerations, timeWaitChanges, timeWaitHistory, func(p *Profile) rc.Stack { return p.NewTimeWait() }},
 }
 
 // sideOf is a system's side, an empty one for a system that is not modelled.

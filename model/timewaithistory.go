@@ -1,5 +1,7 @@
 package model
 
+// timeWaitHistory are the known bugs of TIME_WAIT sockets and the teardown of
+// namespaces that do not show in the binds of one.
 var timeWaitHistory = []Row{
 	{"39", "5.15+tw-timers-only+tw-row-block", "5.15+tw-row-block", "TIME_WAIT sockets outlive their namespace, and stand in the next one that gets its memory"},
 	{"40", "5.15+tw-timers-only", "5.15", "... and their timers touch the death row that was freed with it"},
@@ -12,7 +14,3 @@ var timeWaitHistory = []Row{
 	{"47", "", "", "a look-up misses a TIME_WAIT socket that is still being set up: the trace language has no such moment"},
 	{"E11", "6.18", "6.18-tw-always", "an exit walks the table although no namespace of the batch has TIME_WAIT sockets, because requests of kernel listeners are not counted (open)"},
 }
-
-// TimeWaitHistory lists the known bugs of TIME_WAIT sockets and the teardown of
-// namespaces; those that show in the binds of one namespace are in [History].
-func TimeWaitHistory() []Row { return append([]Row(nil), timeWaitHistory...) }

@@ -54,36 +54,6 @@ func FuzzUDP(f *testing.F) {
 	})
 }
 
-func TestEveryUDPGenerationNamesKnownChangesInOrder(t *testing.T) {
-	var order []string
-	for _, c := range append(model.ChangesOf(rc.TCP), model.ChangesOf(rc.UDP)...) {
-		if slices.Contains(order, c.Name) {
-			t.Errorf("two changes are called %s", c.Name)
-		}
-		if c.Subject == "" || c.Doc == "" || c.Since == "" {
-			t.Errorf("change %s lacks a subject, a doc or its first release", c.Name)
-		}
-		order = append(order, c.Name)
-	}
-	for _, g := range model.GenerationsOf(rc.UDP) {
-		at := -1
-		for _, n := range g.Changes {
-			i := slices.Index(order, n)
-			if i <= at {
-				t.Errorf("%s names %s, which is unknown or out of order", g.Name, n)
-			}
-			at = i
-		}
-	}
-	for _, r := range model.UDPHistory() {
-		for _, name := range []string{r.Lives, r.Healed} {
-			if _, err := model.ParseOf(rc.UDP, name); name != "" && err != nil {
-				t.Errorf("row %s: %v", r.ID, err)
-			}
-		}
-	}
-}
-
 func TestASystemThatAKernelIsNotModelledOfIsUnsupported(t *testing.T) {
 	lacks := new(rc.Unsupported)
 	for system, kernel := range map[rc.System]string{rc.TCP: "4.19", rc.UDP: "4.9", "sctp": "6.18"} {

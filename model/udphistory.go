@@ -1,5 +1,6 @@
 package model
 
+// udpHistory are the known bugs of UDP look-ups and binds.
 var udpHistory = []Row{
 	{"29", "6.18-udp-wildcard-bind", "6.18", "with more than ten sockets on the port a wildcard binder misses specific owners"},
 	{"30", "5.4-udp-rehash-on-disconnect", "5.4", "after a disconnect a wildcard socket is not found"},
@@ -20,6 +21,3 @@ var udpHistory = []Row{
 	{"E9", "6.18", "6.18+udp-fitting-choice", "a group chooses a member that is bound to another device (open)"},
 	{"E10", "6.18", "6.18+udp-no-stand-in", "a connected IPv6 socket refuses the IPv4 wildcard to others (open)"},
 }
-
-// UDPHistory lists the known bugs of UDP look-ups and binds.
-func UDPHistory() []Row { return append([]Row(nil), udpHistory...) }

@@ -60,17 +60,14 @@ func recallWalks(ctx context.Context) (missed int, err error) {
 	fmt.Printf("\n## UDP, and the exit of namespaces\n\nThe same by the engine that knows no system. Here every violation is compared, not the first of its kind: what UDP's tables do\n" +
 		"wrong the mended kernel does wrong too, in other histories. Sockets that are there to begin with are not counted.\n\n" +
 		"| id | kernel | world | sockets | property | steps | states | s | |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, of := range []struct {
-		sys  *spec.System
-		rows []model.Row
-	}{{spec.UDP, model.UDPHistory()}, {spec.TimeWait, model.TimeWaitHistory()}} {
-		for _, row := range of.rows {
+	for _, sys := range []*spec.System{spec.UDP, spec.TimeWait} {
+		for _, row := range model.HistoryOf(sys.Name) {
 			w := walkWorlds[row.ID]
 			if w.sockets == 0 || row.Lives == "" {
 				fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, w.note)
 				continue
 			}
-			line, err := walkRow(ctx, of.sys, row, w.words, w.sockets, w.properties)
+			line, err := walkRow(ctx, sys, row, w.words, w.sockets, w.properties)
 			if err != nil {
 				return missed, fmt.Errorf("row %s: %w", row.ID, err)
 			}
