@@ -33,6 +33,14 @@ var reasonWords = map[string]reusecheck.Reason{
 	"state":        reusecheck.RefuseState,
 	"family":       reusecheck.RefuseFamily,
 	"not-local":    reusecheck.RefuseNotLocal,
+
+	"no-reuseaddr-either": reusecheck.RefuseNoReusePort, // of UDP
+	"address":             reusecheck.BeatAddress,
+	"peer":                reusecheck.BeatPeer,
+	"device":              reusecheck.BeatDevice,
+	"ipv4":                reusecheck.BeatFamily,
+	"fits":                reusecheck.BeatNobody,
+	"misfit":              reusecheck.RefuseFit,
 }
 
 // readHistories reads the file's traces, each under a line "== NAME". Lines
@@ -74,20 +82,30 @@ func readHistories(t *testing.T, path string) []history {
 	return all
 }
 
+// judge is an oracle of one system.
+type judge interface {
+	Reset(reusecheck.Config)
+	Judge(reusecheck.Op, reusecheck.Answer) oracle.Verdict
+	Follow(reusecheck.Op, reusecheck.Answer)
+}
+
 func TestEachHistoryIsJudgedAsTheDocumentsSay(t *testing.T) {
-	paths, err := filepath.Glob("testdata/histories/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no histories", err)
-	}
-	for _, path := range paths {
-		for _, h := range readHistories(t, path) {
-			t.Run(h.name, func(t *testing.T) { replay(t, path, h) })
+	for dir, o := range map[string]judge{
+		"histories": oracle.New(), "udp": oracle.NewUDP(), "timewait": oracle.NewTimeWait(),
+	} {
+		paths, err := filepath.Glob("testdata/" + dir + "/*.txt")
+		if err != nil || len(paths) == 0 {
+			t.Fatal("no histories", err)
+		}
+		for _, path := range paths {
+			for _, h := range readHistories(t, path) {
+				t.Run(dir+"/"+h.name, func(t *testing.T) { replay(t, o, path, h) })
+			}
 		}
 	}
 }
 
-func replay(t *testing.T, path string, h history) {
-	o := oracle.New()
+func replay(t *testing.T, o judge, path string, h history) {
 	o.Reset(h.trace.Config)
 	for _, step := range h.trace.Steps {
 		got := step.Want

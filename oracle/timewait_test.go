@@ -2,7 +2,6 @@ package oracle_test
 
 import (
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,36 +10,6 @@ import (
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/oracle"
 )
-
-func TestEachTimeWaitHistoryIsJudgedAsTheDocumentsSay(t *testing.T) {
-	paths, err := filepath.Glob("testdata/timewait/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no histories", err)
-	}
-	for _, path := range paths {
-		for _, h := range readHistories(t, path) {
-			t.Run(h.name, func(t *testing.T) {
-				tw := oracle.NewTimeWait()
-				tw.Reset(h.trace.Config)
-				for _, step := range h.trace.Steps {
-					got := step.Want
-					if got.Kind == reusecheck.Unstated {
-						got = reusecheck.Success
-					}
-					v := tw.Judge(step.Op, got)
-					note := h.notes[step.Line]
-					if got.Kind == reusecheck.Failed && note == "" {
-						v.Conflicts = nil
-					}
-					if diff := cmp.Diff(verdictText(h.trace, step, note), describe(h.trace, v, step.Oracle)); diff != "" {
-						t.Errorf("%s:%d: %s (-stated +judged)\n%s", path, step.Line, step.Text(h.trace.Name), diff)
-					}
-					tw.Follow(step.Op, got)
-				}
-			})
-		}
-	}
-}
 
 // follow plays operations that all succeed.
 func follow(tw *oracle.TimeWait, ops ...reusecheck.Op) {

@@ -1,7 +1,6 @@
 package oracle_test
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -10,54 +9,6 @@ import (
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/oracle"
 )
-
-// udpWords are the words of the UDP histories beside those of the others.
-var udpWords = map[string]reusecheck.Reason{
-	"no-reuseaddr-either": reusecheck.RefuseNoReusePort,
-	"address":             reusecheck.BeatAddress,
-	"peer":                reusecheck.BeatPeer,
-	"device":              reusecheck.BeatDevice,
-	"ipv4":                reusecheck.BeatFamily,
-	"fits":                reusecheck.BeatNobody,
-	"misfit":              reusecheck.RefuseFit,
-}
-
-func init() {
-	for w, r := range udpWords {
-		reasonWords[w] = r
-	}
-}
-
-func TestEachUDPHistoryIsJudgedAsTheDocumentsSay(t *testing.T) {
-	paths, err := filepath.Glob("testdata/udp/*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no histories", err)
-	}
-	for _, path := range paths {
-		for _, h := range readHistories(t, path) {
-			t.Run(h.name, func(t *testing.T) {
-				u := oracle.NewUDP()
-				u.Reset(h.trace.Config)
-				for _, step := range h.trace.Steps {
-					got := step.Want
-					if got.Kind == reusecheck.Unstated {
-						got = reusecheck.Success
-					}
-					v := u.Judge(step.Op, got)
-					note := h.notes[step.Line]
-					if got.Kind == reusecheck.Failed && note == "" {
-						v.Conflicts = nil // who explains a refusal is stated where it matters
-					}
-					stated := verdictText(h.trace, step, note)
-					if diff := cmp.Diff(stated, describe(h.trace, v, step.Oracle)); diff != "" {
-						t.Errorf("%s:%d: %s (-stated +judged)\n%s", path, step.Line, step.Text(h.trace.Name), diff)
-					}
-					u.Follow(step.Op, got)
-				}
-			})
-		}
-	}
-}
 
 // after follows a trace and gives the oracle.
 func after(t *testing.T, text string) (*oracle.UDP, *reusecheck.Trace) {
@@ -114,7 +65,6 @@ func TestACopyOfTheUDPOracleGoesItsOwnWay(t *testing.T) {
 	c.CopyFrom(u)
 	c.Follow(reusecheck.Close(0), reusecheck.Success)
 	bind := reusecheck.Bind(1, reusecheck.MustParse("system udp\n\nsocket a udp4\nbind a 127.0.0.1:40000\n").Steps[1].Op.Addr)
-	inUse := reusecheck.Fail(reusecheck.EADDRINUSE)
 	if v := u.Judge(bind, inUse); !v.Agrees {
 		t.Errorf("the original forgot a: %+v", v)
 	}
