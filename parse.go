@@ -175,11 +175,9 @@ type word struct {
 
 // errorAt makes the error of the line's byte at.
 func (p *parser) errorAt(at int, msg, expected string, near ...string) *ParseError {
-	at = min(at, len(p.line))
-	return &ParseError{
-		File: p.file, Line: p.lineNo, Column: utf8.RuneCountInString(p.line[:at]) + 1,
-		Text: quotable(p.line), Msg: msg, Expected: expected, Suggestion: strings.Join(near, ""),
-	}
+	e := ErrorAt(p.file, p.line, at, msg, expected, near...)
+	e.Line = p.lineNo
+	return e
 }
 
 func (p *parser) tooLong(text string) error {

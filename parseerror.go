@@ -19,6 +19,21 @@ type ParseError struct {
 	Suggestion string // the nearest word that would be right, "" when none is near
 }
 
+// ErrorAt is the error of a text's byte at, with the line that it stands in. near
+// is the suggestion, if there is one.
+func ErrorAt(file, text string, at int, msg, expected string, near ...string) *ParseError {
+	at = min(at, len(text))
+	start := strings.LastIndexByte(text[:at], '\n') + 1
+	line, _, more := strings.Cut(text[start:], "\n")
+	if more {
+		line = strings.TrimSuffix(line, "\r")
+	}
+	return &ParseError{
+		File: file, Line: 1 + strings.Count(text[:start], "\n"), Column: utf8.RuneCountInString(text[start:at]) + 1,
+		Text: quotable(line), Msg: msg, Expected: expected, Suggestion: strings.Join(near, ""),
+	}
+}
+
 // How much of a long line an error quotes, and how much of that stands before
 // the place it is about, in characters.
 const (

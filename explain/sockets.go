@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -84,17 +85,7 @@ func (p *socketParser) linesOf() []string {
 }
 
 func (p *socketParser) errorAt(at int, msg, expected, near string) *rc.ParseError {
-	at = min(at, len(p.text))
-	return &rc.ParseError{File: socketsFile, Line: 1, Column: utf8.RuneCountInString(p.text[:at]) + 1,
-		Text: strings.Map(printable, p.text), Msg: msg, Expected: expected, Suggestion: near}
-}
-
-// printable keeps a message on one line.
-func printable(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return ' '
-	}
-	return r
+	return rc.ErrorAt(socketsFile, p.text, at, msg, expected, near)
 }
 
 func tokens(item string, start int) []token {
@@ -184,7 +175,7 @@ func (p *socketParser) socket(ts []token) error {
 			bound = true
 			p.local(&t)
 			after = append([]line{{{"bind", t.at}, name, t}}, after...)
-		case !contains(words, key):
+		case !slices.Contains(words, key):
 			return p.errorAt(t.at, fmt.Sprintf("unknown word %q", t.text), "ADDR:PORT, an option, listen or connect ADDR:PORT", rc.Nearest(key, words))
 		default:
 			made = append(made, t)
@@ -192,15 +183,6 @@ func (p *socketParser) socket(ts []token) error {
 	}
 	p.lines = append(append(p.lines, made), after...)
 	return nil
-}
-
-func contains(words []string, w string) bool {
-	for _, x := range words {
-		if x == w {
-			return true
-		}
-	}
-	return false
 }
 
 // The addresses of the modelled host that can stand for others.
@@ -214,7 +196,7 @@ func (p *socketParser) local(t *token) {
 		return // the parser says what is wrong
 	}
 	plain := a.Unmap()
-	if plain.IsUnspecified() || plain.IsLoopback() || contains([]string{"fd00::1", "fd00::2"}, plain.String()) || plain.IsMulticast() {
+	if plain.IsUnspecified() || plain.IsLoopback() || slices.Contains(spare6, plain) || plain.IsMulticast() {
 		return
 	}
 	to, ok := p.standIns[plain]

@@ -51,6 +51,7 @@ func TestAnErrorInSocketsNamesThePlaceTheExpectationAndTheNearestWord(t *testing
 		{"tcp4 0.0.0.0:80 0.0.0.0:81", `--sockets:1:17: a second address`},
 		{"tcp4 0.0.0.0:80 connect", `--sockets:1:24: the address to connect to is missing`},
 		{"tcp4 0.0.0.0:80; udp4 0.0.0.0:80", `--sockets:1:18: a udp socket among tcp sockets`},
+		{"tcp4 0.0.0.0:80\nlisten;\n tcp4 x", `--sockets:3:7: unknown word "x"`},
 		{"close b", `--sockets:1:7: b is not defined`},
 		{"tcp4 0.0.0.0:80 reuseaddr reuseaddr", `--sockets:1:27: reuseaddr is given twice`},
 		{"", `--sockets:1:1: no socket is given`},
@@ -81,7 +82,7 @@ func FuzzSockets(f *testing.F) {
 			if len(tr.Steps) < 12 {
 				explain.Tell(context.Background(), tr, model.MustParse("6.18"))
 			}
-		case !errors.As(err, &pe), pe.Line != 1, pe.Column < 1, pe.Column > len(text)+1:
+		case !errors.As(err, &pe), pe.Line < 1, pe.Line > 1+strings.Count(text, "\n"), pe.Column < 1, pe.Column > len(text)+1:
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

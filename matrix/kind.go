@@ -42,7 +42,7 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (k *Kind) UnmarshalText(text []byte) error {
-	p := parser{text: string(text)}
+	p := parser{"kind", string(text)}
 	words := p.words(0, len(text))
 	var err error
 	if len(words) == 0 {

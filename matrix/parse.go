@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/reusecheck/reusecheck"
 )
@@ -21,40 +19,8 @@ const maxText = 1 << 16
 // usage is what a kind looks like.
 const usage = `a kind such as "tcp6 :: v6only reuseport uid=1001 dev=d1 listen", or the name of a set`
 
-// RowsError is an error of a list of rows.
-type RowsError struct {
-	Text       string // the list, on one line; control characters are replaced
-	Column     int    // in characters, from 1
-	Msg        string // what is wrong
-	Expected   string // what would be right
-	Suggestion string // the nearest word that would be right, "" when none is near
-}
-
-// How much of a long list an error quotes, and how much of that stands before
-// the place it is about, in characters.
-const (
-	quoteWidth  = 90
-	quoteBefore = 60
-)
-
-// Error names the column and shows the place.
-func (e *RowsError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rows, column %d: %s", e.Column, e.Msg)
-	if e.Suggestion != "" {
-		fmt.Fprintf(&b, "; did you mean %s?", e.Suggestion)
-	}
-	text, at, before := []rune(e.Text), e.Column-1, ""
-	if from := at - quoteBefore; from > 0 && len(text) > quoteWidth {
-		text, at, before = text[from:], quoteBefore, "..."
-	}
-	text = text[:min(len(text), quoteWidth)]
-	fmt.Fprintf(&b, "\n    %s%s\n    %s^", before, string(text), strings.Repeat(" ", at+len(before)))
-	if e.Expected != "" {
-		fmt.Fprintf(&b, "\n    expected %s", e.Expected)
-	}
-	return b.String()
-}
+// rowsFile is what messages call the text of [Parse].
+const rowsFile = "--rows"
 
 // Parse reads a list of kinds, separated by semicolons or ends of lines:
 //
@@ -62,9 +28,9 @@ func (e *RowsError) Error() string {
 //
 // FAMILY is tcp4, tcp6, udp4 or udp6, ADDR an address of the family without
 // brackets, DEV lo, d1 or d2. A name of one of [Sets] stands for its kinds. A
-// kind that was there before is left out. The error is a [*RowsError].
+// kind that was there before is left out. The error is a [*reusecheck.ParseError].
 func Parse(text string) ([]Kind, error) {
-	p := parser{text: text}
+	p := parser{rowsFile, text}
 	if len(text) > maxText {
 		return nil, p.errorAt(maxText, fmt.Sprintf("the list is longer than %d bytes", maxText), "")
 	}
@@ -94,7 +60,7 @@ func Parse(text string) ([]Kind, error) {
 	return kinds, nil
 }
 
-type parser struct{ text string }
+type parser struct{ file, text string }
 
 type word struct {
 	text string
@@ -120,19 +86,8 @@ func (p *parser) words(from, to int) []word {
 	return ws
 }
 
-func (p *parser) errorAt(at int, msg, expected string, suggestion ...string) *RowsError {
-	text := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return utf8.RuneError
-		}
-		return r
-	}, p.text[:min(len(p.text), maxText)])
-	return &RowsError{
-		Text: text, Column: utf8.RuneCountInString(p.text[:at]) + 1, Msg: msg, Expected: expected, Suggestion: strings.Join(suggestion, ""),
-	}
+func (p *parser) errorAt(at int, msg, expected string, near ...string) error {
+	return reusecheck.ErrorAt(p.file, p.text, at, msg, expected, near...)
 }
 
 // item is a kind, or the kinds of a set.

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/reusecheck/reusecheck"
 )
 
 func TestAnErrorOfTheRowsNamesItsColumnAndTheNearestWord(t *testing.T) {
@@ -42,7 +44,7 @@ func TestAnErrorOfTheRowsNamesItsColumnAndTheNearestWord(t *testing.T) {
 		{"tcp4 127.0.0.1 é x", 16, `unknown word "é"`, ""},
 	} {
 		_, err := Parse(c.rows)
-		e := (*RowsError)(nil)
+		e := (*reusecheck.ParseError)(nil)
 		if !errors.As(err, &e) {
 			t.Errorf("%q: %v", c.rows, err)
 			continue
@@ -65,8 +67,9 @@ func users(n int) string {
 func TestTheCaretStandsUnderThePlace(t *testing.T) {
 	long := strings.Repeat("tcp4 127.0.0.1 reuseaddr; ", 8) + "tcp5 ::"
 	for rows, want := range map[string]string{
-		"tcp4\tno": "rows, column 6: \"no\" is not an address\n    tcp4 no\n         ^\n    expected an address such as 0.0.0.0 or 127.0.0.1",
-		long:       "...seaddr; tcp4 127.0.0.1 reuseaddr; tcp4 127.0.0.1 reuseaddr; tcp5 ::\n    " + strings.Repeat(" ", 63) + "^\n",
+		"tcp4\tno":               "--rows:1:6: \"no\" is not an address\n    tcp4 no\n         ^\n    expected an address such as 0.0.0.0 or 127.0.0.1",
+		"users\r\n tcp4 no\nudp": "--rows:2:7: \"no\" is not an address\n     tcp4 no\n          ^\n",
+		long:                     "reuseaddr; tcp5 ::\n    " + strings.Repeat(" ", 96) + "^\n",
 	} {
 		_, err := Parse(rows)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -121,9 +124,10 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rows string) {
 		ks, err := Parse(rows)
-		if e := (*RowsError)(nil); errors.As(err, &e) {
-			if n := utf8.RuneCountInString(rows) + 1; e.Column < 1 || e.Column > n {
-				t.Errorf("%q: column %d of %d", rows, e.Column, n)
+		if e := (*reusecheck.ParseError)(nil); errors.As(err, &e) {
+			lines := strings.Split(rows, "\n")
+			if e.Line < 1 || e.Line > len(lines) || e.Column < 1 || e.Column > utf8.RuneCountInString(lines[e.Line-1])+1 {
+				t.Errorf("%q: line %d, column %d", rows, e.Line, e.Column)
 			}
 			if strings.Count(e.Error(), "\n") > 3 {
 				t.Errorf("%q: the error is more than its lines: %v", rows, e)

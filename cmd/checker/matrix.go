@@ -121,7 +121,7 @@ func (f *matrixFlags) run(cmd *cobra.Command, std streams) error {
 	}
 	kinds, err := matrix.Parse(f.rows)
 	if err != nil {
-		return fmt.Errorf("--rows: %w", err)
+		return err
 	}
 	m, err := f.fill(cmd, std, kinds)
 	if err != nil {
