@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,13 +165,7 @@ func (f *bindFlags) onKernel(ctx context.Context, std streams) error {
 func (f *bindFlags) inGuest(cmd *cobra.Command, std streams) error {
 	p := &kernelTable{std: std, json: f.json}
 	args := []string{"bench", "bind", "--live", "--json", fmt.Sprintf("--sockets=%d", f.sockets), fmt.Sprintf("--rounds=%d", f.rounds)}
-	code, err := f.boot(cmd.Context(), std, args, nil, func(object []byte) error {
-		var k kernelRow
-		if err := json.Unmarshal(object, &k); err != nil {
-			return fmt.Errorf("the guest says what cannot be read: %w", err)
-		}
-		return p.add(k)
-	})
+	code, err := f.boot(cmd.Context(), std, args, nil, each(p.add))
 	return guestEnding(cmd.Context(), code, err)
 }
 

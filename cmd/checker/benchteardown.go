@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -65,13 +64,7 @@ func (f *timeWaitFlags) inGuest(cmd *cobra.Command, std streams) error {
 	p := &teardownTable{std: std, json: f.json}
 	args := []string{"bench", "timewait", "--live", "--json", fmt.Sprintf("--namespaces=%d", f.namespaces),
 		fmt.Sprintf("--each=%d", f.each), fmt.Sprintf("--rounds=%d", f.rounds)}
-	code, err := f.boot(cmd.Context(), std, args, nil, func(object []byte) error {
-		var row teardownRow
-		if err := json.Unmarshal(object, &row); err != nil {
-			return fmt.Errorf("the guest says what cannot be read: %w", err)
-		}
-		return p.add(row)
-	})
+	code, err := f.boot(cmd.Context(), std, args, nil, each(p.add))
 	return guestEnding(cmd.Context(), code, err)
 }
 

@@ -117,6 +117,17 @@ func (g *guestFlags) boot(ctx context.Context, std streams, args []string, files
 	return result.Exit, nil
 }
 
+// each reads every object that a guest prints, and hands it on.
+func each[T any](take func(T) error) func([]byte) error {
+	return func(object []byte) error {
+		var v T
+		if err := json.Unmarshal(object, &v); err != nil {
+			return fmt.Errorf("the guest says what cannot be read: %w", err)
+		}
+		return take(v)
+	}
+}
+
 // guestError carries the guest's exit code to the end of this program.
 type guestError struct {
 	code int
@@ -139,21 +150,17 @@ func (f *liveFlags) inGuest(cmd *cobra.Command, std streams) error {
 		return err
 	}
 	args := append([]string{"live", "--json"}, given(cmd, "image", "modules", "boot-timeout", "json", "out", "repro")...)
-	code, err := f.boot(cmd.Context(), std, args, nil, func(object []byte) error {
-		var v struct {
-			finding
-			jsonSummary
-		}
-		if err := json.Unmarshal(object, &v); err != nil {
-			return fmt.Errorf("the guest says what cannot be read: %w", err)
-		}
+	code, err := f.boot(cmd.Context(), std, args, nil, each(func(v struct {
+		finding
+		jsonSummary
+	}) error {
 		if v.Finding == 0 {
 			v.Summary.Again += f.guestFlags.words()
 			r.close(v.Summary)
 			return nil
 		}
 		return r.add(v.finding)
-	})
+	}))
 	return guestEnding(cmd.Context(), code, err)
 }
 
@@ -171,14 +178,10 @@ func (f *replayFlags) inGuest(cmd *cobra.Command, std streams, args []string) er
 		inside = append(inside, name)
 	}
 	r := newReplayReport(std, f)
-	code, err := f.boot(cmd.Context(), std, inside, files, func(object []byte) error {
-		var v struct {
-			stepReport
-			Skipped string `json:"skipped"`
-		}
-		if err := json.Unmarshal(object, &v); err != nil {
-			return fmt.Errorf("the guest says what cannot be read: %w", err)
-		}
+	code, err := f.boot(cmd.Context(), std, inside, files, each(func(v struct {
+		stepReport
+		Skipped string `json:"skipped"`
+	}) error {
 		t := outside[v.File]
 		if t == nil {
 			return fmt.Errorf("the guest speaks of a trace that it was not given: %s", v.File)
@@ -188,7 +191,7 @@ func (f *replayFlags) inGuest(cmd *cobra.Command, std streams, args []string) er
 			return r.skip(t, v.Kernel, v.Skipped)
 		}
 		return r.add(t, v.stepReport)
-	})
+	}))
 	if err != nil {
 		return guestEnding(cmd.Context(), code, err)
 	}

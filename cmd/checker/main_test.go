@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -181,4 +182,18 @@ func FuzzNoCommandLinePanics(f *testing.F) {
 			t.Errorf("%q: a stack trace:\n%s", args, &errs)
 		}
 	})
+}
+
+func TestAnObjectOfAGuestIsHandedOnOrCannotBeRead(t *testing.T) {
+	var got []teardownRow
+	take := each(func(r teardownRow) error { got = append(got, r); return nil })
+	if err := take([]byte(`{"kernel":"6.1","walks":[1,2]}`)); err != nil {
+		t.Error(err)
+	}
+	if err := take([]byte(`{"kernel":`)); err == nil || !strings.HasPrefix(err.Error(), "the guest says what cannot be read: ") {
+		t.Errorf("half an object: %v", err)
+	}
+	if d := cmp.Diff([]teardownRow{{Kernel: "6.1", Walks: []int{1, 2}}}, got); d != "" {
+		t.Error(d)
+	}
 }
