@@ -58,19 +58,11 @@ func recall(ctx context.Context) error {
 	missed := 0
 	for _, row := range model.History() {
 		w := worlds[row.ID]
-		if w.sockets == 0 || row.Lives == "" {
-			fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, w.note)
-			continue
-		}
-		line, err := recallRow(ctx, row, w.words, w.sockets)
+		n, err := tellRow(row, w.words, w.sockets, w.note, func() (string, error) { return recallRow(ctx, row, w.words, w.sockets) })
 		if err != nil {
-			return fmt.Errorf("row %s: %w", row.ID, err)
+			return err
 		}
-		if line == "" {
-			missed++
-			line = fmt.Sprintf("| %s | %s | `%s` | %d | **missed** | - | - | - |", row.ID, row.Lives, w.words, w.sockets)
-		}
-		fmt.Printf("%s %s |\n", line, w.note)
+		missed += n
 	}
 	more, err := recallWalks(ctx)
 	if err != nil {
@@ -80,6 +72,23 @@ func recall(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "%d rows were missed\n", missed)
 	}
 	return nil
+}
+
+// tellRow prints a row of the table, and counts it when its bug is missed.
+func tellRow(row model.Row, words string, sockets int, note string, look func() (string, error)) (missed int, err error) {
+	if sockets == 0 || row.Lives == "" {
+		fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, note)
+		return 0, nil
+	}
+	line, err := look()
+	if err != nil {
+		return 0, fmt.Errorf("row %s: %w", row.ID, err)
+	}
+	if line == "" {
+		missed, line = 1, fmt.Sprintf("| %s | %s | `%s` | %d | **missed** | - | - | - |", row.ID, row.Lives, words, sockets)
+	}
+	fmt.Printf("%s %s |\n", line, note)
+	return missed, nil
 }
 
 func recallRow(ctx context.Context, row model.Row, words string, most int) (string, error) {
@@ -94,36 +103,46 @@ func recallRow(ctx context.Context, row model.Row, words string, most int) (stri
 		if err != nil {
 			return "", err
 		}
-		judge := explore.NewJudge(s.Kernel, nil)
-		line := ""
-		states := int64(0)
-		s.Progress = func(st explore.Stats) {}
-		o, err := s.Run(ctx, func(h *explore.History) error {
-			fails, err := judge.Failures(h)
-			if err != nil {
-				return err
-			}
-			for _, f := range fails {
-				if control.Shows(stripped(h.Trace), f.Violation) >= 0 {
-					continue
-				}
-				line = fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d |", row.ID, row.Lives, words, n, f.Violation.Property, h.Depth)
-				states = h.States
-				return errDone
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errDone) {
+		h, property, err := first(ctx, s, explore.NewJudge(s.Kernel, nil), control)
+		if err != nil {
 			return "", err
 		}
-		if line != "" {
-			if o != nil {
-				states = o.States
-			}
-			return fmt.Sprintf("%s %d | %.2f |", line, states, time.Since(start).Seconds()), nil
+		if h != nil {
+			return fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d | %d | %.2f |", row.ID, row.Lives, words, n, property, h.Depth, h.States,
+				time.Since(start).Seconds()), nil
 		}
 	}
 	return "", nil
+}
+
+// engine is a search or a walk.
+type engine interface {
+	Run(context.Context, func(*explore.History) error) (*explore.Outcome, error)
+}
+
+// first is the first history, shortest first, whose violation the mended kernel
+// does not show in it, with the property; nil when there is none.
+func first(ctx context.Context, e engine, judge *explore.Judge, mended *spec.Machine) (found *explore.History, property string, err error) {
+	_, err = e.Run(ctx, func(h *explore.History) error {
+		fails, err := judge.Failures(h)
+		if err != nil {
+			return err
+		}
+		for _, f := range fails {
+			if mended.Shows(stripped(h.Trace), f.Violation) < 0 {
+				found, property = h, f.Violation.Property
+				return errDone
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if found != nil {
+		err = nil
+	}
+	return found, property, err
 }
 
 // stripped is a trace without answers, which are another kernel's.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -63,19 +62,13 @@ func recallWalks(ctx context.Context) (missed int, err error) {
 	for _, sys := range []*spec.System{spec.UDP, spec.TimeWait} {
 		for _, row := range model.HistoryOf(sys.Name) {
 			w := walkWorlds[row.ID]
-			if w.sockets == 0 || row.Lives == "" {
-				fmt.Printf("| %s | %s | - | - | - | - | - | - | %s |\n", row.ID, row.Lives, w.note)
-				continue
-			}
-			line, err := walkRow(ctx, sys, row, w.words, w.sockets, w.properties)
+			n, err := tellRow(row, w.words, w.sockets, w.note, func() (string, error) {
+				return walkRow(ctx, sys, row, w.words, w.sockets, w.properties)
+			})
 			if err != nil {
-				return missed, fmt.Errorf("row %s: %w", row.ID, err)
+				return missed, err
 			}
-			if line == "" {
-				missed++
-				line = fmt.Sprintf("| %s | %s | `%s` | %d | **missed** | - | - | - |", row.ID, row.Lives, w.words, w.sockets)
-			}
-			fmt.Printf("%s %s |\n", line, w.note)
+			missed += n
 		}
 	}
 	return missed, nil
@@ -110,30 +103,15 @@ func walkRow(ctx context.Context, sys *spec.System, row model.Row, words string,
 	control, judge := spec.NewMachine(sys, mended), explore.JudgeOf(sys, lives, props)
 	start := time.Now()
 	for n := 1; n <= most; n++ {
-		line := ""
 		w := &explore.Walk{System: sys, World: world, Sockets: n, Properties: props, Every: true, Workers: runtime.GOMAXPROCS(0), Memory: 4 << 30,
 			Stack: func() (reusecheck.Stack, error) { return stack(row.Lives) }}
-		_, err := w.Run(ctx, func(h *explore.History) error {
-			fails, err := judge.Failures(h)
-			if err != nil {
-				return err
-			}
-			for _, f := range fails {
-				if control.Shows(stripped(h.Trace), f.Violation) >= 0 {
-					continue
-				}
-				line = fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d | %d |", row.ID, row.Lives, words, n, f.Violation.Property, length(h.Trace, world), h.States)
-				return errDone
-			}
-			return nil
-		})
-		switch {
-		case err != nil && !errors.Is(err, errDone):
+		h, property, err := first(ctx, w, judge, control)
+		if err != nil {
 			return "", err
-		case ctx.Err() != nil:
-			return "", ctx.Err()
-		case line != "":
-			return fmt.Sprintf("%s %.2f |", line, time.Since(start).Seconds()), nil
+		}
+		if h != nil {
+			return fmt.Sprintf("| %s | %s | `%s` | %d | %s | %d | %d | %.2f |", row.ID, row.Lives, words, n, property, length(h.Trace, world), h.States,
+				time.Since(start).Seconds()), nil
 		}
 	}
 	return "", nil
