@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -9,11 +11,7 @@ import (
 // writeFile puts a file in place whole or not at all. A device or a pipe is
 // written to and stays what it is, and so does a link, whose target is replaced.
 func writeFile(path string, text []byte) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write %s: %w", path, err)
-		}
-	}()
+	defer func() { err = unwritable(path, err) }()
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return writeThrough(path, text)
@@ -23,6 +21,24 @@ func writeFile(path string, text []byte) (err error) {
 		target = resolved
 	}
 	return replace(target, text)
+}
+
+// makeDirectory makes a directory for files, where there is none.
+func makeDirectory(path string) error { return unwritable(path, os.MkdirAll(path, 0o755)) }
+
+// unwritable says of what a person named that it cannot be written, whatever file
+// on the way there it was.
+func unwritable(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		err = at.Err
+	}
+	if link := (*os.LinkError)(nil); errors.As(err, &link) {
+		err = link.Err
+	}
+	return fmt.Errorf("cannot write %s: %w", path, err)
 }
 
 // writeThrough writes to what cannot be replaced: root could rename a file over

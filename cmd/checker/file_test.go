@@ -3,9 +3,13 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -58,3 +62,28 @@ func TestWritingToALinkReplacesItsTarget(t *testing.T) {
 		t.Errorf("the target holds %q, %v", got, err)
 	}
 }
+
+func TestWhatCannotBeWrittenIsSaidAlikeByEveryVerb(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const slip = "socket a tcp4 reuseaddr\nsocket b tcp4 reuseaddr reuseport\nsocket c tcp4 reuseport\n" +
+		"bind a 127.0.0.1:1\nbind b 127.0.0.1:1\nbind c 127.0.0.1:1\n"
+	for _, line := range []string{
+		"repro --format c -o none/x -", "shrink -o none/x -", "matrix --rows udp -o none/x",
+		"prove --kernel 6.18+stand-in-strict-match --assume " + fewSteps + " --certificate none/x",
+	} {
+		var errs bytes.Buffer
+		code := run(context.Background(), strings.Fields(line), streams{strings.NewReader(slip), io.Discard, &errs})
+		if code != exitUsage || !strings.HasSuffix(errs.String(), "checker: cannot write none/x: no such file or directory\n") {
+			t.Errorf("%s: exit code %d: %s", line, code, &errs)
+		}
+	}
+	if err := writeRows("none/x", nil); err == nil || err.Error() != "cannot write none/x: no such file or directory" {
+		t.Errorf("the rows of a table: %v", err)
+	}
+	if _, err := os.Stat("none"); err == nil {
+		t.Error("a directory was made that nobody asked for")
+	}
+}
+
+// fewSteps are assumptions that make a proof quick.
+const fewSteps = "no-set,no-redirect,no-shutdown,no-connect,no-inherit,no-timewait,no-auto,no-v6,no-uid,no-dev,no-listen"

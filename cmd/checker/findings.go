@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/reusecheck/reusecheck"
@@ -64,10 +63,7 @@ func (r *reporter) prepare() error {
 	if r.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(r.dir, 0o755); err != nil {
-		return fmt.Errorf("cannot make the directory for findings: %w", err)
-	}
-	return nil
+	return makeDirectory(r.dir)
 }
 
 // add tells of one finding.

@@ -229,10 +229,7 @@ func (f *matrixFlags) print(std streams, m *matrix.Matrix, write func(*matrix.Ma
 	if err := write(m, &b); err != nil {
 		return err
 	}
-	if err := writeFile(f.out, b.Bytes()); err != nil {
-		return &outputError{err}
-	}
-	return nil
+	return writeFile(f.out, b.Bytes())
 }
 
 // matrixEnding tells what was not tested, and is the error of the whole.

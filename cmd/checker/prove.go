@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,7 +119,7 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 		}
 	}
 	if f.certificate != "" && !open {
-		if err := writeCertificate(p, assume, f.certificate); err != nil {
+		if err := writeCertificate(std, p, assume, f.certificate); err != nil {
 			return err
 		}
 	}
@@ -146,14 +145,13 @@ func provable(names []string) ([]*spec.Property, error) {
 	return ps, nil
 }
 
-func writeCertificate(p *explore.Prover, a explore.Assumption, path string) error {
+func writeCertificate(std streams, p *explore.Prover, a explore.Assumption, path string) error {
 	var b strings.Builder
 	if err := p.Certificate(&b, a); err != nil {
 		return err
 	}
 	if path == "-" {
-		_, err := fmt.Fprint(os.Stdout, b.String())
-		return err
+		return written(fmt.Fprint(std.out, b.String()))
 	}
 	return writeFile(path, []byte(b.String()))
 }

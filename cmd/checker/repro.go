@@ -183,8 +183,8 @@ func (f *reproFlags) write(std streams, t *reusecheck.Trace, info repro.Info, fo
 		files, texts = append(files, file), append(texts, text)
 	}
 	if into {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
-			return fmt.Errorf("cannot make the directory for programs: %w", err)
+		if err := makeDirectory(f.out); err != nil {
+			return err
 		}
 	}
 	for i, file := range files {
