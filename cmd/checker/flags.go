@@ -125,8 +125,8 @@ func worldHelp() string {
 // writeItem prints a word and what it means, wrapped for a terminal of 80 columns.
 func writeItem(b *strings.Builder, word, doc string) {
 	const left, right = 14, 80
-	fmt.Fprintf(b, "  %-*s", left-2, word)
-	col := left
+	fmt.Fprintf(b, "  %-*s ", left-3, word)
+	col := max(left, 3+len(word))
 	for i, w := range strings.Fields(doc) {
 		if i > 0 && col+1+len(w) > right {
 			fmt.Fprintf(b, "\n%*s", left, "")
