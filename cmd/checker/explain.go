@@ -58,7 +58,7 @@ what is not modelled.`,
 	cmd.Flags().StringVar(&f.sockets, "sockets", "", "sockets to make in this order, instead of a trace")
 	cmd.Flags().BoolVarP(&f.brief, "brief", "b", false, "tell only the steps that are refused or answered wrong")
 	cmd.Flags().IntSliceVar(&f.steps, "step", nil, "tell only these steps, by number, joined by commas")
-	cmd.MarkFlagsMutuallyExclusive("brief", "step")
+	apart(cmd, "brief", "step", "each of them says which steps are told")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object a step")
 	return cmd
 }

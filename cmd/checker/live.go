@@ -94,9 +94,9 @@ It needs root, or a user namespace, in which several users cannot be tested.
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
 	fs.StringVar(&f.dir, "out", "", "also write each finding as a .trace file into this directory")
 	f.programFlags.addTo(cmd)
-	cmd.MarkFlagsMutuallyExclusive("self", "observe")
-	cmd.MarkFlagsMutuallyExclusive("self", "property")
-	cmd.MarkFlagsMutuallyExclusive("self", "workers")
+	apart(cmd, "self", "observe", "a kernel that is held to itself is asked for its answers only")
+	apart(cmd, "self", "property", "a kernel that is held to itself is judged by no property")
+	apart(cmd, "self", "workers", "a kernel is held to itself by one history after the other")
 	return cmd
 }
 

@@ -184,6 +184,24 @@ func FuzzNoCommandLinePanics(f *testing.F) {
 	})
 }
 
+func TestFlagsThatExcludeEachOtherAreRefusedWithTheReason(t *testing.T) {
+	for line, want := range map[string]string{
+		"live --self --observe":              "--self and --observe are given together, but a kernel that is held to itself is asked for its answers only",
+		"live --self --property sound":       "--self and --property are given together, but a kernel that is held to itself is judged by no property",
+		"live --workers 2 --self":            "--self and --workers are given together, but a kernel is held to itself by one history after the other",
+		"live --self --checks 1 --modules x": "--modules is about a kernel in QEMU: give its --image",
+		"explain --brief --step 1 -":         "--brief and --step are given together, but each of them says which steps are told",
+		"replay --image x --kernel 6.18 -":   "--image and --kernel are given together, but the image's kernel answers, no modelled one",
+		"replay --kernel 6.18 --modules x -": "--modules is about a kernel in QEMU: give its --image",
+	} {
+		var errs bytes.Buffer
+		code := run(context.Background(), strings.Fields(line), streams{strings.NewReader(""), io.Discard, &errs})
+		if code != exitUsage || errs.String() != "checker: "+want+"\n" {
+			t.Errorf("%s: exit code %d: %s", line, code, &errs)
+		}
+	}
+}
+
 func TestAnObjectOfAGuestIsHandedOnOrCannotBeRead(t *testing.T) {
 	var got []teardownRow
 	take := each(func(r teardownRow) error { got = append(got, r); return nil })

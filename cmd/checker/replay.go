@@ -68,7 +68,7 @@ properties violated ("violations").
 	complete(cmd, "on", func(string) []string { return []string{onModel, onLive} })
 	f.guestFlags.addTo(cmd)
 	complete(cmd, "kernel", kernelWords)
-	cmd.MarkFlagsMutuallyExclusive("image", "kernel")
+	apart(cmd, "image", "kernel", "the image's kernel answers, no modelled one")
 	return cmd
 }
 

@@ -35,6 +35,21 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
+// apart refuses two flags together, and says why.
+func apart(cmd *cobra.Command, a, b, why string) {
+	cmd.MarkFlagsMutuallyExclusive(a, b) // for completion, which offers one of them only
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed(a) && cmd.Flags().Changed(b) {
+			return fmt.Errorf("--%s and --%s are given together, but %s", a, b, why)
+		}
+		if before == nil {
+			return nil
+		}
+		return before(cmd, args)
+	}
+}
+
 // aVerb refuses what is not a verb of a command that has some.
 func aVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
