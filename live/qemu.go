@@ -53,7 +53,7 @@ const (
 const powerOffTime = 10 * time.Second
 
 // startTime is how long a guest may say nothing at all. An emulated machine now
-// and then hangs before its kernel runs: then it is started once more.
+// and then hangs before its kernel runs.
 const startTime = 75 * time.Second
 
 // BootResult is a guest's run that came to its own end.

@@ -60,20 +60,33 @@ func Boot(ctx context.Context, o BootOptions) (*BootResult, error) {
 	o.Progress(fmt.Sprintf("booting %v with %s", kernel, accelerator))
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, ErrGuestTimeout)
 	defer cancel()
-	for again := false; ; again = true {
+	for starts := 1; ; starts++ {
 		run := &qemuRun{options: &o, result: BootResult{Kernel: kernel, Accelerator: accelerator}}
 		cmd := exec.Command(qemu, qemuArgs(&o, accelerator)...)
 		cmd.ExtraFiles = []*os.File{archive}
 		r, err := run.run(ctx, cmd)
-		if again || !errors.Is(err, errMute) {
+		if starts == maxStarts || !run.stillborn(err) {
 			return r, err
 		}
-		o.Progress(fmt.Sprintf("no sign of the guest within %v; booting it once more", o.start))
+		o.Progress(fmt.Sprintf("booting it once more: %v", errors.Unwrap(err)))
 	}
 }
 
 // errMute is why a run was ended that showed no sign of life.
 var errMute = errors.New("the guest said nothing")
+
+// maxStarts is how often a guest is booted that dies before its first line.
+const maxStarts = 3
+
+// stillborn reports whether a guest died by err before anything ran in it that
+// is to be judged. A kernel that does so does it again; an emulated machine also
+// does it now and then by itself.
+func (r *qemuRun) stillborn(err error) bool {
+	if r.console.greeting != nil || r.console.closing != nil {
+		return false
+	}
+	return errors.Is(err, ErrGuestPanic) || errors.Is(err, ErrGuestSilent) || errors.Is(err, errMute)
+}
 
 const qemuProgram = "qemu-system-x86_64"
 
@@ -165,7 +178,10 @@ func qemuArgs(o *BootOptions, accelerator string) []string {
 	if accelerator == "kvm" {
 		return append(args, "-accel", "kvm", "-cpu", "host")
 	}
-	return append(args, "-accel", "tcg,thread=multi")
+	// One thread emulates the processors in turn, which is as quick for what runs
+	// here: with a thread each, one may meet a breakpoint that another has just
+	// taken out of the kernel's code, and the kernel panics.
+	return append(args, "-accel", "tcg,thread=single")
 }
 
 // qemuRun is one run of QEMU.

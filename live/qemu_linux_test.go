@@ -178,21 +178,32 @@ func TestAGuestThatDoesNotTurnOffIsEnded(t *testing.T) {
 	gone(t, dir)
 }
 
-func TestAGuestThatSaysNothingIsBootedOnceMore(t *testing.T) {
+func TestAGuestThatDiesBeforeItsFirstLineIsBootedOnceMore(t *testing.T) {
+	const (
+		panics = "echo '[ 1.0] Kernel panic - not syncing: Fatal exception'"
+		comes  = "\n" + greet + "\n" + closing + "0 0"
+	)
+	first := func(does string) string { return "[ $(wc -l <$dir/starts) = 1 ] && " + does }
 	for _, c := range []struct {
 		name, script string
 		starts       int
 		want         error
 	}{
-		{"and comes up", `[ $(wc -l <$dir/starts) = 1 ] && exec sleep 1000` + "\n" + greet + "\n" + closing + "0 0", 2, nil},
-		{"and is given up", "exec sleep 1000", 2, errMute},
+		{"silent, and comes up", first("exec sleep 1000") + comes, 2, nil},
+		{"panicking, and comes up", first("{ "+panics+"; exit; }") + comes, 2, nil},
+		{"ending, and comes up", first("exit") + comes, 2, nil},
+		{"silent, and is given up", "exec sleep 1000", 3, errMute},
+		{"panicking, and is given up", panics, 3, ErrGuestPanic},
 		{"but not one that spoke", greet + "\nexec sleep 1000", 1, ErrGuestTimeout},
+		{"but not one that spoke and panics", greet + "\n" + panics, 1, ErrGuestPanic},
+		{"but not one that says what is wrong", `echo '{"reusecheck":1,"done":true,"exit":0,"objects":0,"fault":"no loopback"}'`, 1, ErrGuestFault},
+		{"but not for an error of QEMU's own", "exit 1", 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := fakeQEMU(t, "echo start >>$dir/starts\n"+c.script)
 			o := fakeBoot(t)
 			o.start, o.Timeout = 300*time.Millisecond, 2*time.Second
-			if r, err := Boot(t.Context(), o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if r, err := Boot(t.Context(), o); c.want != nil && !errors.Is(err, c.want) || (r == nil) == (err == nil) {
 				t.Errorf("got %+v, %v; want %v", r, err, c.want)
 			}
 			starts, err := os.ReadFile(filepath.Join(dir, "starts"))
