@@ -10,14 +10,10 @@ import (
 	"github.com/reusecheck/reusecheck/spec"
 )
 
-func stackOf(kernel string) func() (reusecheck.Stack, error) {
-	return func() (reusecheck.Stack, error) {
-		p, err := model.Parse(kernel)
-		if err != nil {
-			return nil, err
-		}
-		return p.New(), nil
-	}
+// stackOf makes stacks of one system of a modelled kernel.
+func stackOf(sys *spec.System, kernel string) func() (reusecheck.Stack, error) {
+	p := model.MustParse(kernel)
+	return func() (reusecheck.Stack, error) { return p.Stack(sys.Name) }
 }
 
 func without(t testing.TB, words ...string) *spec.World {
@@ -31,7 +27,7 @@ func without(t testing.TB, words ...string) *spec.World {
 func TestStructureHoldsOnEveryGeneration(t *testing.T) {
 	for _, g := range model.Generations() {
 		t.Run(g.Name, func(t *testing.T) {
-			rapid.Check(t, spec.Histories(spec.TCP, spec.TCPWorld(), stackOf(g.Name), spec.Structure))
+			rapid.Check(t, spec.Histories(spec.TCP, spec.TCPWorld(), stackOf(spec.TCP, g.Name), spec.Structure))
 		})
 	}
 }

@@ -41,7 +41,10 @@ func newNaive(f flaws) func() (rc.Stack, error) {
 	return func() (rc.Stack, error) { return &naive{flaws: f}, nil }
 }
 
-func newTCP() *model.TCP { return model.MustParse("6.18").New() }
+// world618 makes the worlds of a naive stack; a search makes some hundred thousand.
+var world618 = model.MustParse("6.18")
+
+func newTCP() *model.TCP { return world618.New() }
 
 func (n *naive) Reset(c rc.Config) error {
 	n.own, n.worlds, n.in, n.dead = newTCP(), map[rc.ID]*model.TCP{}, map[rc.ID]rc.ID{}, nil
@@ -290,16 +293,6 @@ func TestARandomMachineHoldsNamespacesToTheirProperties(t *testing.T) {
 // skips is a kernel that leaves needless walks out, of its own tables too.
 const skips = "6.1-tw-own-always-tw-always-tw-one-pass-tw-exclusive"
 
-func modelled(kernel string) func() (rc.Stack, error) {
-	return func() (rc.Stack, error) {
-		p, err := model.ParseOf(rc.TimeWaitExit, kernel)
-		if err != nil {
-			return nil, err
-		}
-		return p.Stack(rc.TimeWaitExit)
-	}
-}
-
 func TestEachEraOfTheKernelShowsWhatItIsKnownFor(t *testing.T) {
 	const (
 		none = "precise: a table is walked although no namespace of the batch has TIME_WAIT sockets"
@@ -317,7 +310,7 @@ func TestEachEraOfTheKernelShowsWhatItIsKnownFor(t *testing.T) {
 	eras := model.Eras()
 	for _, e := range eras {
 		slices.Sort(want[e.Name])
-		if d := cmp.Diff(want[e.Name], slices.Sorted(maps.Keys(kinds(t, modelled(e.Kernel), 600)))); d != "" {
+		if d := cmp.Diff(want[e.Name], slices.Sorted(maps.Keys(kinds(t, stackOf(spec.TimeWait, e.Kernel), 600)))); d != "" {
 			t.Errorf("%s, %s (-want +found):\n%s", e.Name, e.Kernel, d)
 		}
 	}
@@ -326,26 +319,10 @@ func TestEachEraOfTheKernelShowsWhatItIsKnownFor(t *testing.T) {
 	}
 }
 
-func TestAModelledKernelOfNamespacesConformsToItself(t *testing.T) {
-	for _, k := range []string{"5.15", "6.18", "6.18+tw-one-family"} {
-		sys, err := spec.Conformance(spec.TimeWait, modelled(k))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := spec.Search{System: sys, Stack: modelled(k), Seed: 5, Checks: 300, Workers: 1}
-		if _, err := s.Run(context.Background(), func(f spec.Failure) bool {
-			t.Errorf("%s differs from itself:\n%s", k, f.Trace)
-			return false
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // FuzzTimeWaitHistories is the random state machine as a native fuzz target.
 func FuzzTimeWaitHistories(f *testing.F) {
 	stubborn(f)
-	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TimeWait, spec.TimeWaitWorld(), modelled(skips))))
+	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TimeWait, spec.TimeWaitWorld(), stackOf(spec.TimeWait, skips))))
 }
 
 // mute is a naive stack as a kernel is: it counts nothing and cannot be looked
@@ -370,9 +347,7 @@ func (s mute) Do(op rc.Op) (rc.Result, error) {
 }
 
 func TestAKernelThatCountsNothingIsHeldToWhatItLeavesOthers(t *testing.T) {
-	conformance, err := spec.Conformance(spec.TimeWait, func() (rc.Stack, error) {
-		return model.MustParse("6.18").Stack(rc.TimeWaitExit)
-	})
+	conformance, err := spec.Conformance(spec.TimeWait, stackOf(spec.TimeWait, "6.18"))
 	if err != nil {
 		t.Fatal(err)
 	}

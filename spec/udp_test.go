@@ -2,7 +2,6 @@ package spec_test
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,46 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	rc "github.com/reusecheck/reusecheck"
-	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/spec"
 )
-
-func udpOf(kernel string) func() (rc.Stack, error) {
-	return func() (rc.Stack, error) {
-		p, err := model.Parse(kernel)
-		if err != nil {
-			return nil, err
-		}
-		return p.Stack(rc.UDP)
-	}
-}
-
-// shown runs a UDP trace on a kernel and gives what it shows: "send ...: lookup: kind".
-func shown(t *testing.T, kernel, text string) (got []string) {
-	t.Helper()
-	tr, err := rc.Parse("test", []byte("system udp\n\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := udpOf(kernel)()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = spec.NewMachine(spec.UDP, s).Replay(tr, func(_ int, o *spec.Observation, found []spec.Violation) bool {
-		for _, v := range found {
-			got = append(got, o.Op.Text(tr.Name)+": "+v.Property+": "+v.Kind)
-			if s := spec.Sentence(o, v); !strings.Contains(s, o.Op.Verb.String()) {
-				t.Errorf("the sentence does not name the step: %s", s)
-			}
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
 
 func TestWhatAUDPHistoryShowsDependsOnTheKernel(t *testing.T) {
 	const (
@@ -86,7 +47,7 @@ func TestWhatAUDPHistoryShowsDependsOnTheKernel(t *testing.T) {
 		{"the first candidate decides", "5.4", first, []string{"bind c 127.0.0.1:40000: complete: bind granted"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, shown(t, tt.kernel, tt.trace)); d != "" {
+			if d := cmp.Diff(tt.want, shown(t, spec.UDP, tt.kernel, tt.trace)); d != "" {
 				t.Errorf("on %s (-want +shown):\n%s", tt.kernel, d)
 			}
 		})
@@ -103,47 +64,31 @@ func TestAWildcardBinderSlipsPastMoreThanTenOwnersUntilItIsMended(t *testing.T) 
 	}
 	b.WriteString("bind sl 0.0.0.0:40000\n")
 	want := []string{"bind sl 0.0.0.0:40000: sound: bind granted by fast"}
-	if d := cmp.Diff(want, shown(t, "6.18-udp-wildcard-bind", b.String())); d != "" {
+	if d := cmp.Diff(want, shown(t, spec.UDP, "6.18-udp-wildcard-bind", b.String())); d != "" {
 		t.Errorf("without the repair (-want +shown):\n%s", d)
 	}
-	if got := shown(t, "6.18", b.String()); got != nil {
+	if got := shown(t, spec.UDP, "6.18", b.String()); got != nil {
 		t.Errorf("with it: %q", got)
 	}
 }
 
 func TestATableThatFollowsItsSocketsKeepsItsStructure(t *testing.T) {
 	w := spec.UDPWorld()
-	rapid.Check(t, spec.Histories(spec.UDP, w, udpOf("6.18+udp-follow-tuple"), spec.TableStructure))
+	rapid.Check(t, spec.Histories(spec.UDP, w, stackOf(spec.UDP, "6.18+udp-follow-tuple"), spec.TableStructure))
 }
 
 func TestStructureHoldsOnEveryKernelWithoutATable(t *testing.T) {
 	for _, k := range []string{"4.19+udp-rehash-on-disconnect", "5.4", "6.12"} {
 		t.Run(k, func(t *testing.T) {
-			rapid.Check(t, spec.Histories(spec.UDP, spec.UDPWorld(), udpOf(k), spec.TableStructure, spec.PreciseTable))
+			rapid.Check(t, spec.Histories(spec.UDP, spec.UDPWorld(), stackOf(spec.UDP, k), spec.TableStructure, spec.PreciseTable))
 		})
-	}
-}
-
-func TestAKernelConformsToItself(t *testing.T) {
-	for _, k := range []string{"4.19", "5.4", "6.12", "6.18"} {
-		sys, err := spec.Conformance(spec.UDP, udpOf(k))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := spec.Search{System: sys, Stack: udpOf(k), Seed: 5, Checks: 400, Steps: 30, Workers: 1}
-		if _, err := s.Run(context.Background(), func(f spec.Failure) bool {
-			t.Errorf("%s differs from itself:\n%s", k, f.Trace)
-			return false
-		}); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
 // FuzzUDPHistories is the random state machine as a native fuzz target.
 func FuzzUDPHistories(f *testing.F) {
 	stubborn(f)
-	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.UDP, spec.UDPWorld(), udpOf("6.12"), spec.TableStructure)))
+	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.UDP, spec.UDPWorld(), stackOf(spec.UDP, "6.12"), spec.TableStructure)))
 }
 
 // stubborn adds inputs that ask for the same action again and again.

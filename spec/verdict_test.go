@@ -9,22 +9,23 @@ import (
 	"pgregory.net/rapid"
 
 	rc "github.com/reusecheck/reusecheck"
-	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/oracle"
 	"github.com/reusecheck/reusecheck/spec"
 )
 
-// violations runs a trace on a kernel and gives what it shows, step by step:
-// "7 sound: bind granted by fast".
-func violations(t *testing.T, kernel, text string) []string {
+// shown runs a trace on a kernel and gives what it shows, step by step:
+// "bind c 127.0.0.1:40000: sound: bind granted by fast".
+func shown(t *testing.T, sys *spec.System, kernel, text string) (got []string) {
 	t.Helper()
-	tr, err := rc.Parse("test", []byte(text))
+	tr, err := rc.Parse("test", []byte("system "+string(sys.Name)+"\n\n"+text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := spec.NewMachine(spec.TCP, model.MustParse(kernel).New())
-	var got []string
-	err = m.Replay(tr, func(i int, o *spec.Observation, found []spec.Violation) bool {
+	s, err := stackOf(sys, kernel)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = spec.NewMachine(sys, s).Replay(tr, func(_ int, o *spec.Observation, found []spec.Violation) bool {
 		for _, v := range found {
 			got = append(got, o.Op.Text(tr.Name)+": "+v.Property+": "+v.Kind)
 			if s := spec.Sentence(o, v); !strings.Contains(s, o.Op.Verb.String()) {
@@ -64,7 +65,7 @@ func TestWhatAHistoryShowsDependsOnTheKernel(t *testing.T) {
 		{"a listener that listens again asks for no port, so the cache need not learn of it", "6.18+first-bind-fix", again, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := violations(t, tt.kernel, tt.trace)
+			got := shown(t, spec.TCP, tt.kernel, tt.trace)
 			if tt.kernel == "6.18" {
 				got = got[:min(len(got), 2)] // the weak cache shows again at every later step
 			}
@@ -77,17 +78,17 @@ func TestWhatAHistoryShowsDependsOnTheKernel(t *testing.T) {
 
 func TestTheFixIsPreciseOverBindsAndCloses(t *testing.T) {
 	w := without(t, "set", "connect", "inherit", "timewait", "sysctl")
-	rapid.Check(t, spec.Histories(spec.TCP, w, stackOf("6.18+first-bind-fix"), spec.Precise, spec.Structure))
+	rapid.Check(t, spec.Histories(spec.TCP, w, stackOf(spec.TCP, "6.18+first-bind-fix"), spec.Precise, spec.Structure))
 }
 
 func TestAnExactMatchIsSoundWithoutLaterChanges(t *testing.T) {
 	w := without(t, "set", "connect", "inherit", "timewait", "sysctl")
-	rapid.Check(t, spec.Histories(spec.TCP, w, stackOf("6.18+first-bind-fix+exact-strict-match"), spec.Sound))
+	rapid.Check(t, spec.Histories(spec.TCP, w, stackOf(spec.TCP, "6.18+first-bind-fix+exact-strict-match"), spec.Sound))
 }
 
 func TestSearchGivesTheSameFailuresWhateverTheWorkers(t *testing.T) {
 	run := func(workers int) (texts []string) {
-		s := spec.Search{System: spec.TCP, Stack: stackOf("6.18"), Seed: 3, Checks: 700, Workers: workers, PerFinding: 2}
+		s := spec.Search{System: spec.TCP, Stack: stackOf(spec.TCP, "6.18"), Seed: 3, Checks: 700, Workers: workers, PerFinding: 2}
 		if _, err := s.Run(context.Background(), func(f spec.Failure) bool {
 			texts = append(texts, f.Violation.Property+f.Trace.String())
 			return true
@@ -135,7 +136,7 @@ func TestAStackThatGivesNoAnswerIsToldSo(t *testing.T) {
 
 func TestASearchStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := spec.Search{System: spec.TCP, Stack: stackOf("6.18"), Seed: 1, Workers: 2, PerFinding: 1}
+	s := spec.Search{System: spec.TCP, Stack: stackOf(spec.TCP, "6.18"), Seed: 1, Workers: 2, PerFinding: 1}
 	n := 0
 	if _, err := s.Run(ctx, func(spec.Failure) bool { n++; cancel(); return true }); err != nil {
 		t.Fatal(err)
@@ -166,5 +167,5 @@ func TestWorldsSayWhatCanBeTakenAway(t *testing.T) {
 // holds on the newest generation, whatever happens.
 func FuzzHistories(f *testing.F) {
 	stubborn(f)
-	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TCP, spec.TCPWorld(), stackOf("6.18"), spec.Structure)))
+	f.Fuzz(rapid.MakeFuzz(spec.Histories(spec.TCP, spec.TCPWorld(), stackOf(spec.TCP, "6.18"), spec.Structure)))
 }
