@@ -23,7 +23,7 @@ type Convergence struct {
 // Converge looks for the kernel's findings, then in checks histories from another
 // seed for starts failing ones of each, shrinks them one by one and compares the
 // traces. A history counts for a finding when it shows that in no other
-// circumstances.
+// circumstances. Beside the context's error stands what was shrunk until then.
 func Converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.Stack, error), starts, checks int, progress func(done, of int)) ([]*Convergence, error) {
 	search := &spec.Search{System: sys, Stack: stack, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
 	finder := &shrink.Finder{System: sys, Stack: stack}
@@ -59,11 +59,11 @@ func converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.St
 			for j := range jobs {
 				n, err := finder.Shrink(ctx, j.fail.Trace, j.c.Finding.Violation)
 				mu.Lock()
-				if err != nil && first == nil {
+				switch {
+				case err != nil && first == nil:
 					first = err
 					stop()
-				}
-				if err == nil {
+				case err == nil && n.Report.Stopped == nil: // to its end
 					j.c.count(n)
 					done++
 					progress(done, starts*len(cs))
@@ -73,11 +73,12 @@ func converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.St
 		}()
 	}
 	left := len(cs)
+	begun := make([]int, left)
 	search := &spec.Search{System: sys, Stack: stack, Seed: 2, Checks: checks, PerFinding: starts}
 	_, err := search.Run(ctx, func(f spec.Failure) bool {
-		for _, c := range cs {
-			if c.Started < starts && f.Violation.Same(c.Finding.Violation) {
-				if c.Started++; c.Started == starts {
+		for i, c := range cs {
+			if begun[i] < starts && f.Violation.Same(c.Finding.Violation) {
+				if begun[i]++; begun[i] == starts {
 					left--
 				}
 				jobs <- job{c, f}
@@ -97,6 +98,7 @@ func converge(ctx context.Context, sys *spec.System, stack func() (reusecheck.St
 }
 
 func (c *Convergence) count(n *shrink.Finding) {
+	c.Started++
 	c.Tried += n.Report.Tried
 	if n.Trace.String() == c.Finding.Trace.String() {
 		c.Reached++

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -174,7 +175,16 @@ func benchShrink(ctx context.Context, std streams, system, kernel string, starts
 		meter.set(done)
 	})
 	meter.clear()
-	if err != nil {
+	return tellConvergence(std, cs, misses, err)
+}
+
+// tellConvergence prints the table, of an interrupted measurement as far as it went.
+func tellConvergence(std streams, cs []*bench.Convergence, misses bool, err error) error {
+	shrunk := slices.ContainsFunc(cs, func(c *bench.Convergence) bool { return c.Started > 0 })
+	switch {
+	case errors.Is(err, context.Canceled) && shrunk:
+		err = errFindings
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(std.out, "%7s %7s %7s %10s  %s\n", "share", "reached", "started", "candidates", "finding")
@@ -192,7 +202,7 @@ func benchShrink(ctx context.Context, std streams, system, kernel string, starts
 		}
 	}
 	fmt.Fprintf(std.out, "%5.1f %% %7d %7d %10s  all\n", share(reached, started), reached, started, "")
-	return nil
+	return err
 }
 
 func share(part, whole int) float64 { return 100 * float64(part) / float64(max(1, whole)) }

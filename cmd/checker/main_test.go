@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/bench"
+	"github.com/reusecheck/reusecheck/shrink"
 )
 
 func TestMain(m *testing.M) {
@@ -82,6 +87,27 @@ func TestAnInterruptBeforeAnythingIsFoundHasItsOwnExitCode(t *testing.T) {
 		var errs bytes.Buffer
 		if code := run(ctx, strings.Fields(line), streams{strings.NewReader(""), io.Discard, &errs}); code != exitInterrupted {
 			t.Errorf("%s: exit code %d: %s", line, code, &errs)
+		}
+	}
+}
+
+func TestAnInterruptedMeasurementPrintsWhatItHas(t *testing.T) {
+	finding := &shrink.Finding{Trace: reusecheck.MustParse("socket a tcp4\nbind a 127.0.0.1:1 => ok\n")}
+	for _, c := range []struct {
+		started, code int
+		err           error
+		says          string
+	}{
+		{4, exitNothing, nil, " 75.0 %       3       4             all\n"},
+		{4, exitFindings, context.Canceled, " 75.0 %       3       4             all\n"},
+		{0, exitInterrupted, context.Canceled, ""},
+		{4, exitUsage, errors.New("broken"), ""},
+	} {
+		var out bytes.Buffer
+		cs := []*bench.Convergence{{Finding: finding, Started: c.started, Reached: 3}}
+		err := tellConvergence(streams{nil, &out, io.Discard}, cs, false, c.err)
+		if code := exitCode(context.Background(), err); code != c.code || !strings.HasSuffix(out.String(), c.says) || (c.says == "") != (out.Len() == 0) {
+			t.Errorf("%d shrunk, %v: exit code %d, not %d\n%s", c.started, c.err, code, c.code, &out)
 		}
 	}
 }
