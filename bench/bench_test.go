@@ -92,46 +92,33 @@ func BenchmarkBind(b *testing.B) {
 // BenchmarkCheck is random checking on one core, oracle and all properties
 // included: the steps of a default search, failures recorded but not shrunk.
 func BenchmarkCheck(b *testing.B) {
-	for _, profile := range []string{"6.1", "6.18", "6.18+first-bind-fix"} {
-		b.Run(profile, func(b *testing.B) {
-			steps := 0
-			for b.Loop() {
-				steps += search(b, profile, 10_000)
-			}
-			b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
-		})
-	}
-}
-
-// BenchmarkCheckTimeWait is the same of namespaces.
-func BenchmarkCheckTimeWait(b *testing.B) {
-	for _, kernel := range []string{"5.15", "6.18", "6.18+tw-one-family"} {
-		b.Run(kernel, func(b *testing.B) {
-			stack, err := stacks(spec.TimeWait, kernel)
-			if err != nil {
-				b.Fatal(err)
-			}
-			steps := 0
-			for b.Loop() {
-				s := spec.Search{System: spec.TimeWait, Stack: stack, Seed: 1, Checks: 10_000, Workers: 1, PerFinding: 1}
-				stats, err := s.Run(context.Background(), func(spec.Failure) bool { return true })
+	for _, of := range []struct {
+		system  *spec.System
+		kernels []string
+	}{
+		{spec.TCP, []string{"6.1", "6.18", "6.18+first-bind-fix"}},
+		{spec.UDP, []string{"5.4", "6.12", "6.18"}},
+		{spec.TimeWait, []string{"5.15", "6.18", "6.18+tw-one-family"}},
+	} {
+		for _, kernel := range of.kernels {
+			b.Run(string(of.system.Name)+"/"+kernel, func(b *testing.B) {
+				stack, err := stacks(of.system, kernel)
 				if err != nil {
 					b.Fatal(err)
 				}
-				steps += stats.Steps
-			}
-			b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
-		})
+				steps := 0
+				for b.Loop() {
+					s := spec.Search{System: of.system, Stack: stack, Seed: 1, Checks: 10_000, Workers: 1, PerFinding: 1}
+					stats, err := s.Run(context.Background(), func(spec.Failure) bool { return true })
+					if err != nil {
+						b.Fatal(err)
+					}
+					steps += stats.Steps
+				}
+				b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
+			})
+		}
 	}
-}
-
-func search(b *testing.B, profile string, checks int) int {
-	s := spec.Search{System: spec.TCP, Stack: stackOf(b, profile), Seed: 1, Checks: checks, Workers: 1, PerFinding: 1}
-	stats, err := s.Run(context.Background(), func(spec.Failure) bool { return true })
-	if err != nil {
-		b.Fatal(err)
-	}
-	return stats.Steps
 }
 
 // BenchmarkMemory searches ten million steps in one go and reports the resident
