@@ -222,6 +222,22 @@ func TestOtherKernelsAreComparedStepByStep(t *testing.T) {
 	}
 }
 
+func TestWhatAnotherSystemsTablesCostIsNotToldAsACache(t *testing.T) {
+	for _, c := range []struct{ trace, want string }{
+		{"system udp\nsocket a udp4\nbind a 127.0.0.1:40000\nconnect a 127.0.0.1:9\ndisconnect a\nsend 127.0.0.1:9 -> 127.0.0.1:40000\n",
+			"Beside the answer, precise does not hold: \"send 127.0.0.1:9 -> 127.0.0.1:40000\" searches the 4-tuple table"},
+		{"system timewait\nnetns n\nexit n\n", "The namespace n is torn down: for what it leaves in TIME_WAIT the kernel goes through its table once, and nothing stays there. " +
+			"This is wrong. The oracle, which looks at every owner, says ok walks=0 left=0. \"exit n\" walks through a whole table"},
+		{"system timewait\nnetns m\nnetns n\nexit m,n\n", "The namespaces m and n are torn down in one batch: for what they leave"},
+	} {
+		s := tell(t, rc.MustParse(c.trace), model.MustParse("6.18"))
+		text := strings.Join(s.Steps[len(s.Steps)-1].Text, " ")
+		if !strings.Contains(text, c.want) || strings.Contains(text, "fastreuse") {
+			t.Errorf("%q is not said, or a cache is, in\n%s", c.want, text)
+		}
+	}
+}
+
 // FuzzTell tells the story of arbitrary traces: none ends it otherwise than with
 // an error, and what it states can be read again.
 func FuzzTell(f *testing.F) {
