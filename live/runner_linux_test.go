@@ -143,6 +143,7 @@ bind a 127.0.0.1:0 => ok 40000
 	}
 	run(t, s, script(t, "sysctl net/ipv4/ip_local_reserved_ports 40000\n"+
 		"ports 40000-40001\nsocket a tcp4\nbind a 127.0.0.1:0 => ok 40001\n"))
+	run(t, s, script(t, "ports 40000-40000\nsocket a tcp4\nbind a 127.0.0.1:0 => ok 40000\n")) // the list was empty
 	if n := s.Namespaces(); n != 1 {
 		t.Errorf("%d namespaces were made, want 1", n)
 	}

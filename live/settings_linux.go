@@ -109,7 +109,8 @@ func (s *setting) set(value string) error {
 	if s.current == value {
 		return nil
 	}
-	if _, err := unix.Pwrite(s.fd, []byte(value), 0); err != nil {
+	// With its newline, for an empty list would be no write at all.
+	if _, err := unix.Pwrite(s.fd, []byte(value+"\n"), 0); err != nil {
 		return fmt.Errorf("set sysctl %s to %q: %w", s.name, value, err)
 	}
 	s.current = value
