@@ -15,6 +15,24 @@ type draft struct {
 	ports  rc.PortRange
 	sysctl []rc.Sysctl
 	w      weight
+	free   *spare // where copies take their ops from; nil for new ones
+}
+
+// spare are the ops of candidates that were thrown away, for the next ones: most
+// of the many that a pass makes are.
+type spare [][]rc.Op
+
+func (s *spare) put(d *draft) { *s = append(*s, d.ops[:0]) }
+
+// room is for n ops, none yet.
+func (s *spare) room(n int) []rc.Op {
+	if s == nil || len(*s) == 0 {
+		return make([]rc.Op, 0, n)
+	}
+	last := len(*s) - 1
+	ops := (*s)[last]
+	*s = (*s)[:last]
+	return ops
 }
 
 func fromTrace(t *rc.Trace) draft {
@@ -30,7 +48,7 @@ func (d *draft) trace(t *rc.Trace) *rc.Trace {
 	n := *t
 	n.Config.Ports = d.ports
 	n.Config.Sysctl = slices.Clone(d.sysctl)
-	n.Names = nil
+	n.Names = make([]string, 0, d.w[wSockets])
 	n.Steps = make([]rc.Step, len(d.ops))
 	for i, op := range d.ops {
 		op.Batch = slices.Clone(op.Batch)
@@ -44,14 +62,14 @@ func (d *draft) trace(t *rc.Trace) *rc.Trace {
 
 func (d *draft) clone() draft {
 	c := *d
-	c.ops = slices.Clone(d.ops)
+	c.ops = append(d.free.room(len(d.ops)), d.ops...)
 	return c
 }
 
 // without is d less the ops for which gone holds.
 func (d *draft) without(gone func(int, *rc.Op) bool) draft {
 	c := *d
-	c.ops = make([]rc.Op, 0, len(d.ops))
+	c.ops = d.free.room(len(d.ops))
 	for i := range d.ops {
 		if !gone(i, &d.ops[i]) {
 			c.ops = append(c.ops, d.ops[i])

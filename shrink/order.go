@@ -159,6 +159,9 @@ func compare(a, b *draft) int {
 // compareShape orders steps by who they are about and what they do. Socket
 // lines come first, so that a canonical trace is its own least permutation.
 func compareShape(a, b *rc.Op) int {
+	if a.Sock == b.Sock && a.Verb == b.Verb && a.Child == b.Child {
+		return 0
+	}
 	creates := func(op *rc.Op) int {
 		if op.Verb == rc.VSocket || op.Verb == rc.VNetns {
 			return 0
@@ -173,38 +176,53 @@ func compareShape(a, b *rc.Op) int {
 	)
 }
 
+// compareValues looks for a value's place in the order only where two differ,
+// which is nearly nowhere in candidates of one trace.
 func compareValues(a, b *rc.Op) int {
-	na, ka := optKinds(a.Opts)
-	nb, kb := optKinds(b.Opts)
+	if c := cmp.Compare(a.Family, b.Family); c != 0 {
+		return c
+	}
+	if a.Opts != b.Opts {
+		na, ka := optKinds(a.Opts)
+		nb, kb := optKinds(b.Opts)
+		return cmp.Or(cmp.Compare(na, nb), cmp.Compare(ka, kb), cmp.Compare(a.Opts, b.Opts))
+	}
 	if c := cmp.Or(
-		cmp.Compare(a.Family, b.Family),
-		cmp.Compare(na, nb),
-		cmp.Compare(ka, kb),
-		cmp.Compare(a.Opts, b.Opts),
 		cmp.Compare(a.Field, b.Field),
 		cmp.Compare(flag(a.On), flag(b.On)),
 		cmp.Compare(flag(a.Unaccepted), flag(b.Unaccepted)),
-		cmp.Compare(rank(users, a.UID), rank(users, b.UID)),
-		cmp.Compare(a.UID, b.UID),
-		cmp.Compare(rank(devs, a.Dev), rank(devs, b.Dev)),
-		cmp.Compare(rank(cpus, a.CPU), rank(cpus, b.CPU)),
-		cmp.Compare(a.CPU, b.CPU),
+		compareRanked(users, a.UID, b.UID),
+		compareRanked(devs, a.Dev, b.Dev),
+		compareRanked(cpus, a.CPU, b.CPU),
 		cmp.Compare(flag(a.HasNet), flag(b.HasNet)),
 		cmp.Compare(a.Net, b.Net),
 		compareRanges(a.Range, b.Range),
 	); c != 0 {
 		return c
 	}
-	return cmp.Or(
-		cmp.Compare(rank(addrs, a.Addr.Addr()), rank(addrs, b.Addr.Addr())),
-		cmp.Compare(portRank(a, a.Addr.Port()), portRank(b, b.Addr.Port())),
-		a.Addr.Compare(b.Addr),
-		cmp.Compare(rank(addrs, a.From.Addr()), rank(addrs, b.From.Addr())),
-		cmp.Compare(rank(ports, a.From.Port()), rank(ports, b.From.Port())),
-		a.From.Compare(b.From),
-		cmp.Compare(len(a.Batch), len(b.Batch)),
-		compareBatches(a.Batch, b.Batch),
-	)
+	if a.Addr != b.Addr {
+		return cmp.Or(
+			cmp.Compare(rank(addrs, a.Addr.Addr()), rank(addrs, b.Addr.Addr())),
+			cmp.Compare(portRank(a, a.Addr.Port()), portRank(b, b.Addr.Port())),
+			a.Addr.Compare(b.Addr),
+		)
+	}
+	if a.From != b.From {
+		return cmp.Or(
+			cmp.Compare(rank(addrs, a.From.Addr()), rank(addrs, b.From.Addr())),
+			cmp.Compare(rank(ports, a.From.Port()), rank(ports, b.From.Port())),
+			a.From.Compare(b.From),
+		)
+	}
+	return cmp.Or(cmp.Compare(len(a.Batch), len(b.Batch)), compareBatches(a.Batch, b.Batch))
+}
+
+// compareRanked compares by the place in the list, values that have none by size.
+func compareRanked[T cmp.Ordered](list []T, a, b T) int {
+	if a == b {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(list, a), rank(list, b)), cmp.Compare(a, b))
 }
 
 func compareBatches(a, b []rc.ID) int {
@@ -217,6 +235,9 @@ func compareBatches(a, b []rc.ID) int {
 }
 
 func compareRanges(a, b rc.PortRange) int {
+	if a == b {
+		return 0
+	}
 	return cmp.Or(
 		cmp.Compare(rank(ranges, a), rank(ranges, b)),
 		cmp.Compare(a.Size(), b.Size()),

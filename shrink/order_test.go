@@ -42,6 +42,12 @@ func TestTheOrderIsTheDocumentedOne(t *testing.T) {
 		{"11 devices: lo last", "socket a tcp4 dev=d2\nlisten a", "socket a tcp4 dev=lo\nlisten a"},
 		{"12 a before b", "socket a tcp4\nsocket b tcp4\nlisten a\nclose a\nlisten b", "socket a tcp4\nsocket b tcp4\nlisten a\nlisten b\nclose a"},
 		{"12 a simpler than b", "socket a tcp4\nsocket b tcp4 reuseaddr\nlisten a\nlisten b", "socket a tcp4 reuseaddr\nsocket b tcp4\nlisten a\nlisten b"},
+		{"12 users where their sum is one", "socket a tcp4\nsocket b tcp4 uid=1001\nlisten a\nlisten b", "socket a tcp4 uid=1001\nsocket b tcp4\nlisten a\nlisten b"},
+		{"12 devices where their sum is one", "socket a tcp4\nsocket b tcp4 dev=d1\nlisten a\nlisten b", "socket a tcp4 dev=d1\nsocket b tcp4\nlisten a\nlisten b"},
+		{"12 users that are not listed", "socket a tcp4 uid=7\nlisten a", "socket a tcp4 uid=9\nlisten a"},
+		{"12 addresses where their sum is one", "socket a tcp4\nsocket b tcp4\nbind a 127.0.0.1:40000\nbind b 127.0.0.2:40000", "socket a tcp4\nsocket b tcp4\nbind a 127.0.0.2:40000\nbind b 127.0.0.1:40000"},
+		{"12 where it is sent to, then from where", "system udp\nsocket a udp4\nsend 127.0.0.2:40000 -> 127.0.0.1:40000", "system udp\nsocket a udp4\nsend 127.0.0.1:40000 -> 127.0.0.2:40000"},
+		{"12 from where it is sent", "system udp\nsocket a udp4\nsend 127.0.0.1:40000 -> 127.0.0.1:40000\nsend 127.0.0.2:40000 -> 127.0.0.1:40000", "system udp\nsocket a udp4\nsend 127.0.0.2:40000 -> 127.0.0.1:40000\nsend 127.0.0.1:40000 -> 127.0.0.1:40000"},
 		{"12 off before on", "socket a tcp4\nset a reuseaddr=off", "socket a tcp4\nset a reuseaddr=on"},
 	} {
 		if got := shrink.Compare(parse(t, c.simpler), parse(t, c.than)); got >= 0 {

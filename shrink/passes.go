@@ -93,9 +93,14 @@ func (r *run) pairs() bool {
 		return false
 	}
 	r.enter("pair")
-	for _, c := range r.two() {
-		if r.ask(&c) {
-			r.keep(c)
+	return r.first(r.two())
+}
+
+// first keeps the simplest of the drafts that fails, and reports whether one did.
+func (r *run) first(ds []draft) bool {
+	for _, c := range simplestFirst(ds) {
+		if r.ask(c) {
+			r.keep(*c)
 			return true
 		}
 		if r.over() {
@@ -105,36 +110,38 @@ func (r *run) pairs() bool {
 	return false
 }
 
-// two gives the drafts two moves away that are simpler than the best and new,
-// simplest first.
+// two gives the drafts two moves away that are simpler than the best and new.
 func (r *run) two() []draft {
 	once, met := r.once(), map[[2]uint64]struct{}{}
 	var out []draft
+	var free spare
 	left := r.opts.MaxPairs
-	for i := range once {
-		for c := range all(&once[i]) {
+	for _, one := range simplestFirst(once) {
+		one.free = &free
+		for c := range all(one) {
 			if left--; left < 0 {
 				break
 			}
 			c.tidy(r.hoist)
 			if compare(&c, &r.best) >= 0 {
+				free.put(&c)
 				continue
 			}
 			k := r.key(&c)
 			_, tried := r.seen[k]
 			if _, dup := met[k]; dup || tried {
+				free.put(&c)
 				continue
 			}
 			met[k] = struct{}{}
+			c.free = nil
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b draft) int { return compare(&a, &b) })
 	return out
 }
 
-// once gives the drafts one move away, simplest first, less simple ones
-// included.
+// once gives the drafts one move away, less simple ones included.
 func (r *run) once() []draft {
 	met := map[[2]uint64]struct{}{r.key(&r.best): {}}
 	var out []draft
@@ -147,8 +154,18 @@ func (r *run) once() []draft {
 		met[k] = struct{}{}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b draft) int { return compare(&a, &b) })
 	return out
+}
+
+// simplestFirst are the drafts in their order. Pointers are sorted, since drafts
+// are large.
+func simplestFirst(ds []draft) []*draft {
+	sorted := make([]*draft, len(ds))
+	for i := range ds {
+		sorted[i] = &ds[i]
+	}
+	slices.SortFunc(sorted, compare)
+	return sorted
 }
 
 func all(d *draft) iter.Seq[draft] {

@@ -86,17 +86,8 @@ func (r *run) level(g *grammar, frames []frame, attrs int) (found, fits bool) {
 	if g.spare < 0 {
 		return false, false
 	}
-	slices.SortFunc(out, func(a, b draft) int { return compare(&a, &b) })
-	for i := range out {
-		if r.ask(&out[i]) {
-			r.keep(out[i])
-			return true, true
-		}
-		if r.over() {
-			return false, false
-		}
-	}
-	return false, true
+	found = r.first(out)
+	return found, found || !r.over()
 }
 
 // world is the best trace's grammar. Traces with automatic ports, settings,
