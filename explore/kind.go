@@ -35,9 +35,24 @@ type registry struct {
 	ids   map[uint64]*kind
 	kinds []*kind
 	rows  []*row // those of fresh sockets first, nil where there is none
+	acts  map[rc.Socket][]action
 }
 
-func newRegistry() *registry { return &registry{ids: map[uint64]*kind{}} }
+func newRegistry() *registry {
+	return &registry{ids: map[uint64]*kind{}, acts: map[rc.Socket][]action{}}
+}
+
+// steps are the menu's for a socket. Most kinds share theirs, for they differ in
+// what only the kernel remembers; so the menu is shown nothing else.
+func (r *registry) steps(m *menu, s *rc.Socket) []action {
+	shown := rc.Socket{Family: s.Family, Opts: s.Opts, UID: s.UID, Dev: s.Dev, State: s.State, Local: s.Local, AddrLocked: s.AddrLocked}
+	as, ok := r.acts[shown]
+	if !ok {
+		as = m.of(&shown)
+		r.acts[shown] = as
+	}
+	return as
+}
 
 // kinds is one worker's view of a registry: a table without locks in front.
 type kinds struct {
@@ -105,8 +120,8 @@ func (ks *kinds) meet(w uint64) *kind {
 }
 
 func (ks *kinds) refresh() {
-	ks.byID = append(ks.byID[:0], ks.registry.kinds...)
-	ks.rows = append(ks.rows[:0], ks.registry.rows...)
+	ks.byID = append(ks.byID, ks.registry.kinds[len(ks.byID):]...)
+	ks.rows = append(ks.rows, ks.registry.rows[len(ks.rows):]...)
 }
 
 func (ks *kinds) put(s kindSlot) {
@@ -159,7 +174,7 @@ func (ks *kinds) make(w uint64) *kind {
 		return false
 	})
 	k.seen = ks.e.seen(w, k.sock, ks.codec.Addr)
-	k.acts = ks.e.menu.of(&k.sock)
+	k.acts = ks.registry.steps(ks.e.menu, &k.sock)
 	if ks.e.pairwise(ks.codec) && w&(vagueBit|driftBit) == 0 {
 		ks.tabulate(k)
 	}

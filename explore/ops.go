@@ -70,14 +70,13 @@ func (m *menu) addFresh(f rc.Family, o rc.Opt, uid uint32, dev rc.Dev) {
 	create := rc.NewSocket(0, f, o)
 	create.UID, create.Dev = uid, dev
 	s := rc.Socket{Family: f, Opts: o, UID: uid, Dev: dev}
-	for _, op := range m.unbound(&s) {
+	for _, op := range m.unbound(nil, &s) {
 		m.fresh = append(m.fresh, action{fresh: true, create: create, op: op, id: len(m.fresh)})
 	}
 }
 
-// unbound are the steps of a socket that holds no port.
-func (m *menu) unbound(s *rc.Socket) []rc.Op {
-	var ops []rc.Op
+// unbound adds the steps of a socket that holds no port.
+func (m *menu) unbound(ops []rc.Op, s *rc.Socket) []rc.Op {
 	w := m.world
 	for _, a := range w.Addrs {
 		if !fits(s.Family, a) {
@@ -93,11 +92,10 @@ func (m *menu) unbound(s *rc.Socket) []rc.Op {
 	if w.AutoPorts && w.Verbs[rc.VListen] {
 		ops = append(ops, rc.Listen(0))
 	}
-	return append(ops, m.connects(s)...)
+	return m.connects(ops, s)
 }
 
-func (m *menu) connects(s *rc.Socket) []rc.Op {
-	var ops []rc.Op
+func (m *menu) connects(ops []rc.Op, s *rc.Socket) []rc.Op {
 	for _, d := range m.dests {
 		if s.Family.Is6() || d.Addr().Is4() {
 			a := rc.Canonical(s.Family, d.Addr())
@@ -109,7 +107,8 @@ func (m *menu) connects(s *rc.Socket) []rc.Op {
 
 // of are the steps of a socket that is there.
 func (m *menu) of(s *rc.Socket) []action {
-	var ops []rc.Op
+	var few [64]rc.Op
+	ops := few[:0]
 	add := func(v rc.Verb, op rc.Op) {
 		if m.world.Verbs[v] {
 			ops = append(ops, op)
@@ -119,9 +118,9 @@ func (m *menu) of(s *rc.Socket) []action {
 	case rc.Idle:
 		if s.Owner() {
 			add(rc.VListen, rc.Listen(0))
-			ops = append(ops, m.connects(s)...)
+			ops = m.connects(ops, s)
 		} else {
-			ops = append(ops, m.unbound(s)...)
+			ops = m.unbound(ops, s)
 			if s.AddrLocked && !(m.world.AutoPorts && m.world.Verbs[rc.VListen]) {
 				add(rc.VListen, rc.Listen(0))
 			}
@@ -132,7 +131,7 @@ func (m *menu) of(s *rc.Socket) []action {
 		add(rc.VShutdown, rc.Shutdown(0))
 		add(rc.VDisconnect, rc.Disconnect(0))
 		if m.world.Verbs[rc.VInherit] {
-			ops = append(ops, m.arrivals(s)...)
+			ops = m.arrivals(ops, s)
 		}
 	case rc.Connected:
 		add(rc.VClose, rc.Close(0))
@@ -143,7 +142,7 @@ func (m *menu) of(s *rc.Socket) []action {
 		add(rc.VExpire, rc.Expire(0))
 	}
 	if s.State != rc.TimeWait {
-		ops = append(ops, m.sets(s)...)
+		ops = m.sets(ops, s)
 	}
 	as := make([]action, len(ops))
 	for i := range ops {
@@ -152,9 +151,8 @@ func (m *menu) of(s *rc.Socket) []action {
 	return as
 }
 
-// arrivals are the connections that may arrive for a listener.
-func (m *menu) arrivals(l *rc.Socket) []rc.Op {
-	var ops []rc.Op
+// arrivals adds the connections that may arrive for a listener.
+func (m *menu) arrivals(ops []rc.Op, l *rc.Socket) []rc.Op {
 	ports := []uint16{0}
 	if m.world.OtherPort {
 		for _, p := range m.world.Ports {
@@ -175,10 +173,9 @@ func (m *menu) arrivals(l *rc.Socket) []rc.Op {
 	return ops
 }
 
-func (m *menu) sets(s *rc.Socket) []rc.Op {
-	var ops []rc.Op
+func (m *menu) sets(ops []rc.Op, s *rc.Socket) []rc.Op {
 	if !m.world.Verbs[rc.VSet] {
-		return nil
+		return ops
 	}
 	if m.world.Fields[rc.SetOpt] {
 		for _, o := range []rc.Opt{rc.ReuseAddr, rc.ReusePort} {

@@ -135,7 +135,7 @@ func (m *menu) ofSocket(s *rc.Socket) []rc.Op {
 		return ops
 	}
 	if s.State == rc.Idle && !s.Owner() {
-		ops = append(ops, m.unbound(s)...)
+		ops = m.unbound(ops, s)
 	}
 	ops = append(ops, m.peers(s)...)
 	if m.world.Verbs[rc.VDisconnect] && s.Owner() {
@@ -144,7 +144,7 @@ func (m *menu) ofSocket(s *rc.Socket) []rc.Op {
 	if m.world.Verbs[rc.VShutdown] && s.State == rc.Connected {
 		ops = append(ops, rc.Shutdown(0))
 	}
-	ops = append(ops, m.sets(s)...)
+	ops = m.sets(ops, s)
 	if m.world.Verbs[rc.VClose] {
 		ops = append(ops, rc.Close(0))
 	}
