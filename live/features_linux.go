@@ -25,6 +25,7 @@ func (r *runner) Features() []Feature {
 		featureOf("uids", r.uids),
 		featureOf("IPv6 addresses", r.ns.noIPv6),
 		featureOf("veth", r.ns.noDevice),
+		featureOf("packet sockets", r.ns.canArrive()),
 		featureOf("processors", canPin()),
 		featureOf("socket destroy", r.ns.canDestroy()),
 		featureOf("socket lookup", r.ns.canRedirect()),

@@ -2,9 +2,10 @@
 //
 // Every trace runs in a network namespace that the package makes for it and
 // that nothing else can reach: never in the one the program was started in,
-// and only over its loopback. The namespace is used again for the next trace
-// once it is shown to be empty, and replaced otherwise. It has no name in the
-// file system, so it is gone when the process is, however that ends.
+// and only over its loopback and its own pair of devices. The namespace is used
+// again for the next trace once it is shown to be empty, and replaced otherwise.
+// It has no name in the file system, so it is gone when the process is, however
+// that ends.
 //
 // The rules of a world, where the trace language leaves them open:
 //
@@ -14,6 +15,10 @@
 //
 //   - a connection arrives on lo. A listener bound to d1 or d2 gets none, also
 //     when it would be redirected to it.
+//
+//   - a datagram on d1 or d2 is a frame that the other end sends, for which both
+//     are up that long. It is not taken to its socket early (udp_early_demux),
+//     which nothing on the loopback is.
 //
 //   - tcp_tw_reuse is 0 unless the trace sets it, so that an automatic port
 //     does not depend on how many seconds ago a TIME_WAIT entry was made.

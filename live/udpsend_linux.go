@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An injector lets datagrams arrive on a namespace's loopback. It writes whole
-// packets to raw sockets, so that it holds no UDP port of its own and can name
-// any source.
+// An injector lets datagrams arrive in a namespace, on its loopback if nothing
+// else is said. It writes whole packets to raw sockets, so that it holds no UDP
+// port of its own and can name any source.
 type injector struct {
 	raw4, raw6 int
+	door       *doorway // nil until one is to arrive on d1 or d2
 	// marks receives a packet sent after each datagram: the loopback delivers in
 	// order, so that the datagram has arrived, or never will, when it is there.
 	marks int
@@ -60,6 +61,9 @@ func (in *injector) close() {
 			unix.Close(fd)
 		}
 	}
+	if in.door != nil {
+		in.door.close()
+	}
 }
 
 // firstCPU is a processor that this process may run on.
@@ -99,8 +103,8 @@ func onCPU(cpu int, f func() error) error {
 func (r *runner) send(op reusecheck.Op) (reusecheck.Answer, error) {
 	from, to := unmap(op.From), unmap(op.Addr)
 	switch {
-	case op.Dev != reusecheck.NoDev && op.Dev != reusecheck.DevLo:
-		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "datagrams on " + op.Dev.String(), Why: "only the loopback carries any"}
+	case isVeth(op.Dev) && (from.Addr() == netip.IPv6Loopback() || to.Addr() == netip.IPv6Loopback()):
+		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "datagrams of ::1 on " + op.Dev.String(), Why: "the kernel takes that address on the loopback only"}
 	case from.Addr().Is4() != to.Addr().Is4() || !isOwn(from.Addr()) || !isOwn(to.Addr()) || from.Port() == 0 || to.Port() == 0:
 		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "a datagram from " + op.From.String() + " to " + op.Addr.String(),
 			Why: "both ends must be addresses of the loopback, of one family"}
@@ -109,8 +113,15 @@ func (r *runner) send(op reusecheck.Op) (reusecheck.Answer, error) {
 	if err != nil {
 		return reusecheck.Answer{}, err
 	}
+	shut := func() error { return nil }
+	if isVeth(op.Dev) {
+		if shut, err = r.ns.open(in, op.Dev); err != nil {
+			return reusecheck.Answer{}, err
+		}
+	}
 	in.last++
-	if err := onCPU(in.cpu, func() error { return in.deliver(from, to, r.options.wait()) }); err != nil {
+	err = onCPU(in.cpu, func() error { return in.deliver(from, to, op.Dev, r.options.wait()) })
+	if err := errors.Join(err, shut()); err != nil {
 		return reusecheck.Answer{}, err
 	}
 	who := reusecheck.NoID
@@ -129,6 +140,8 @@ func (r *runner) send(op reusecheck.Op) (reusecheck.Answer, error) {
 	return reusecheck.Answer{Kind: reusecheck.Received, Who: who}, nil
 }
 
+func isVeth(d reusecheck.Dev) bool { return d == reusecheck.Dev1 || d == reusecheck.Dev2 }
+
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
 // isOwn reports whether a trace's namespace has the address on its loopback.
@@ -145,15 +158,8 @@ func isOwn(a netip.Addr) bool {
 }
 
 // deliver sends the datagram and its mark, and waits for the mark.
-func (in *injector) deliver(from, to netip.AddrPort, wait time.Duration) error {
-	fd, packet := in.raw4, datagram(from, to, in.last)
-	var sa unix.Sockaddr
-	if to.Addr().Is4() {
-		sa = &unix.SockaddrInet4{Addr: to.Addr().As4()}
-	} else {
-		fd, sa = in.raw6, &unix.SockaddrInet6{Addr: to.Addr().As16()}
-	}
-	if err := unix.Sendto(fd, packet, 0, sa); err != nil {
+func (in *injector) deliver(from, to netip.AddrPort, dev reusecheck.Dev, wait time.Duration) error {
+	if err := in.sendOn(dev, datagram(from, to, in.last), to.Addr()); err != nil {
 		return fmt.Errorf("send a datagram from %s to %s: %w", from, to, err)
 	}
 	loop := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -180,6 +186,17 @@ func (in *injector) deliver(from, to netip.AddrPort, wait time.Duration) error {
 			}
 		}
 	}
+}
+
+// sendOn lets one packet arrive on a device, the loopback if it is none.
+func (in *injector) sendOn(dev reusecheck.Dev, packet []byte, to netip.Addr) error {
+	switch {
+	case isVeth(dev):
+		return in.door.enter(dev, packet, to)
+	case to.Is4():
+		return unix.Sendto(in.raw4, packet, 0, &unix.SockaddrInet4{Addr: to.As4()})
+	}
+	return unix.Sendto(in.raw6, packet, 0, &unix.SockaddrInet6{Addr: to.As16()})
 }
 
 // has reports whether a socket has the last datagram, and takes it out. That an

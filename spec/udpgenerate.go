@@ -184,7 +184,8 @@ func (g *udpGenerator) send(src Source, live []reusecheck.Socket) (reusecheck.Op
 	}
 	dev := reusecheck.NoDev
 	if src.Intn(8) == 0 {
-		if dev = g.devs[src.Intn(len(g.devs))]; dev != reusecheck.NoDev && !g.world.Arrivals {
+		// ::1 comes from and gets to the loopback only (RFC 4291, 2.5.3).
+		if dev = g.devs[src.Intn(len(g.devs))]; dev != reusecheck.NoDev && (!g.world.Arrivals || from.Addr() == loop6 || to == loop6) {
 			dev = reusecheck.DevLo
 		}
 	}

@@ -38,8 +38,8 @@ type World struct {
 	// Crowds are histories that begin with a port of many sockets, so that its
 	// address slots are looked at.
 	Crowds bool
-	// Arrivals are datagrams on other devices than the loopback, which a real
-	// kernel's namespace has no way to receive.
+	// Arrivals are datagrams on other devices than the loopback, which takes packet
+	// sockets on a real kernel.
 	Arrivals bool
 	// Nets is how many namespaces may live beside the trace's own, Batch how
 	// many of them may exit together.

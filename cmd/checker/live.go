@@ -43,7 +43,7 @@ func newLive(std streams) *cobra.Command {
 		Use:   "live",
 		Short: "hold the running kernel, or one booted in QEMU, to its model, to itself or to the oracle",
 		Long: `Live plays random histories on a real kernel, in network namespaces that it makes
-for them and over their loopback only.
+for them: over their loopback, and of datagrams over a pair of devices in them.
 
 By default every step is played on the model too, and a step that the two answer
 differently is a finding: the trace states the kernel's answer, and as the
@@ -262,6 +262,7 @@ func (k *kernelStacks) close() {
 // needs are the parts of the world that need something of the machine.
 var needs = map[string]string{
 	"uids": "uid", "veth": "dev", "processors": "cpu", "IPv6 addresses": "v6", "socket destroy": "expire", "socket lookup": "other-port",
+	"packet sockets": "arrival",
 }
 
 // needsOf are those of one system.
@@ -271,9 +272,6 @@ var needsOf = map[*spec.System]string{spec.TimeWait: "namespace exit"}
 func (f *liveFlags) reachable(std streams, k *kernelStacks, sys *spec.System) (*spec.World, error) {
 	world, err := f.budget.world(sys)
 	if err != nil {
-		return nil, err
-	}
-	if err := world.Without("arrival"); err != nil { // only the loopback carries datagrams
 		return nil, err
 	}
 	s, err := live.Open(live.Options{})
