@@ -159,6 +159,10 @@ type Result struct {
 	HasWaiting bool
 	Waiting    []ID
 
+	// Passes are the passes that the purge of an exit made, 0 when the stack does
+	// not say.
+	Passes int
+
 	// Lookup is how a datagram found its receiver, nil when the stack does not
 	// say. It is valid until the stack's next operation.
 	Lookup *Lookup

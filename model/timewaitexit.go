@@ -98,6 +98,7 @@ func (w *TimeWait) pass(nets []int32, take families, r *rc.Result) {
 	if w.rules.noPurge {
 		return
 	}
+	r.Passes++
 	shared := false
 	for _, k := range nets {
 		own := w.blocks[w.nets[k].block].slots != 0

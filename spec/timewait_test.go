@@ -229,6 +229,71 @@ func TestAPurgeThatIsFlawedIsFoundAndOneThatIsNotIsNot(t *testing.T) {
 	}
 }
 
+// twice walks each table two times.
+type twice struct{ *model.TimeWait }
+
+func (s twice) Do(op rc.Op) (rc.Result, error) {
+	got, err := s.TimeWait.Do(op)
+	if got.Kind == rc.Exited {
+		got.Walks *= 2
+	}
+	return got, err
+}
+
+func TestNoMoreThanOneWalkOfATableIsAllowedForEachPassThatIsMade(t *testing.T) {
+	for kernel, say := range map[string]string{
+		"6.18":                         `"exit n" walks 2 times in one pass, and each of them needs one walk of a table at most.`,
+		"6.1-tw-one-pass-tw-exclusive": `"exit n" walks 4 times in 2 passes, and each of them needs one walk of a table at most.`,
+	} {
+		stack, err := model.MustParse(kernel).Stack(rc.TimeWaitExit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := stack.(*model.TimeWait)
+		tr := rc.MustParse("system timewait\nnetns n\nsocket l tcp4 netns=n\nbind l 127.0.0.1:40000\nlisten l\ninherit l a 127.0.0.1\ntimewait a\nexit n\n")
+		for _, s := range []rc.Stack{inner, twice{inner}} {
+			said := ""
+			err := spec.NewMachine(spec.TimeWait, s).Replay(tr, func(_ int, o *spec.Observation, found []spec.Violation) bool {
+				for _, v := range found {
+					said += spec.Sentence(o, v)
+				}
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if s != rc.Stack(inner) {
+				want = say
+			}
+			if said != want {
+				t.Errorf("%s: %q is said, not %q", kernel, said, want)
+			}
+		}
+	}
+}
+
+func TestANeedlessWalkOfOneOwnTableIsSeenBesideThatOfAnotherWhichIsNot(t *testing.T) {
+	const trace = "system timewait\nsysctl net.ipv4.tcp_child_ehash_entries 64\nnetns m\nnetns n\nsocket l tcp4 netns=n\nbind l 127.0.0.1:40000\n" +
+		"listen l\ninherit l a 127.0.0.1\ntimewait a\nexit m,n\n"
+	for kernel, want := range map[string]string{"6.18": "a namespace's own table is walked although it has no TIME_WAIT sockets", "6.18-tw-own-always-tw-always": ""} {
+		stack, err := model.MustParse(kernel).Stack(rc.TimeWaitExit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := ""
+		err = spec.NewMachine(spec.TimeWait, stack).Replay(rc.MustParse(trace), func(_ int, _ *spec.Observation, found []spec.Violation) bool {
+			for _, v := range found {
+				kind += v.Kind
+			}
+			return true
+		})
+		if err != nil || kind != want {
+			t.Errorf("%s: %q and %v, not %q", kernel, kind, err, want)
+		}
+	}
+}
+
 func TestWhatAnExitShowsIsSaidInWords(t *testing.T) {
 	const pair = "netns n\nsocket l tcp6 netns=n\nbind l [::]:40000\nlisten l\ninherit l a 127.0.0.1\ntimewait a\nclose l\n"
 	for _, tt := range []struct {
