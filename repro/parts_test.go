@@ -27,19 +27,16 @@ func TestEveryPartIsUsedByAProgramOfSomeTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLowering(tr, lang, newNameTable(lib, nil, ""))
-			l.redirects = lang == "c"
-			p, err := l.lower()
-			if no := (*Inexpressible)(nil); errors.As(err, &no) && !l.redirects {
+			names, err := PartsOf(tr, lang)
+			if no := (*Inexpressible)(nil); errors.As(err, &no) && lang != "c" {
 				continue
 			}
 			if err != nil {
 				t.Errorf("%s: %v", lang, err)
 				continue
 			}
-			parts, _ := lib.selected(p.used)
-			for _, part := range parts {
-				seen[part.name] = true
+			for _, name := range names {
+				seen[name] = true
 			}
 		}
 		for _, p := range lib.parts {
@@ -48,4 +45,21 @@ func TestEveryPartIsUsedByAProgramOfSomeTrace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// PartsOf names the parts of which the program of a trace is made in a language.
+func PartsOf(tr *reusecheck.Trace, lang string) ([]string, error) {
+	lib := readLibrary(lang)
+	l := newLowering(tr, lang, newNameTable(lib, nil, ""))
+	l.redirects = lang == "c"
+	p, err := l.lower()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	parts, _ := lib.selected(p.used)
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	return names, nil
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,12 +72,20 @@ func tool(t *testing.T, name string) string {
 // timeLimit is for what takes a moment on an idle machine.
 const timeLimit = time.Minute
 
-// pythonPath is the interpreter itself: a version manager's launcher is slower
-// than the programs.
+// python asks for the interpreter itself, once: a version manager's launcher is
+// slower than the programs.
+var python = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
 func pythonPath(t *testing.T) string {
 	t.Helper()
-	out, _ := run(t, timeLimit, tool(t, "python3"), "-c", "import sys; print(sys.executable)")
-	return strings.TrimSpace(out)
+	path, err := python()
+	if err != nil {
+		missing(t, "python3 is not there: "+err.Error())
+	}
+	return path
 }
 
 func needRoot(t *testing.T) {
@@ -163,11 +172,41 @@ func header(tr *reusecheck.Trace) string {
 }
 
 // everything has the programs of all traces compiled and run in every language.
-// Without it that is done in C, and elsewhere for as many as have every part.
+// Without it that is done for as many as have every part.
 var everything = flag.Bool("repro.all", false, "compile and run the programs of all traces in every language")
 
-func chosen(tr *reusecheck.Trace, names ...string) bool {
-	return *everything || slices.Contains(names, base(tr))
+// sample gives traces whose programs have every part of a language, each chosen
+// for having the most that those before it lack, and one that diverges.
+func sample(t *testing.T, lang string) []*reusecheck.Trace {
+	t.Helper()
+	all := traces(t)
+	if *everything {
+		return all
+	}
+	lacking := map[*reusecheck.Trace][]string{} // the parts that no chosen one has
+	first := all[0]
+	for _, tr := range all {
+		// None where the language has no words for it.
+		lacking[tr], _ = repro.PartsOf(tr, lang)
+		if base(tr) == "strict-cache-overlap" {
+			first = tr
+		}
+	}
+	var some []*reusecheck.Trace
+	for next := first; len(lacking[next]) > 0; {
+		some = append(some, next)
+		had := lacking[next]
+		for _, tr := range all {
+			lacking[tr] = slices.DeleteFunc(slices.Clone(lacking[tr]), func(p string) bool { return slices.Contains(had, p) })
+			if len(lacking[tr]) > len(lacking[next]) {
+				next = tr
+			}
+		}
+	}
+	if !first.Diverges() {
+		t.Error("no program of the sample has to show a divergence")
+	}
+	return some
 }
 
 var strict = []string{"-std=gnu11", "-Wall", "-Wextra", "-Werror"}
@@ -204,10 +243,10 @@ func endedSomehow(t *testing.T, out string, status int) {
 	}
 }
 
-func TestACProgramReproducesEveryTraceOnTheRunningKernel(t *testing.T) {
+func TestACProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 	needRoot(t)
 	kernel := release(t)
-	for _, tr := range traces(t) {
+	for _, tr := range sample(t, "c") {
 		t.Run(base(tr), func(t *testing.T) {
 			t.Parallel()
 			runC(t, tr, kernel)
@@ -270,10 +309,7 @@ func TestACProgramReproducesEveryTraceOfTheCorpusThatUserSpaceCanRun(t *testing.
 func TestACProgramGivesNoWarningWithOptimizationOrInClang(t *testing.T) {
 	t.Parallel()
 	files := []string{"-fsyntax-only"}
-	for _, tr := range traces(t) {
-		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "processors", "strict-cache-overlap", "timewait", "udp-delivery", "unaccepted") {
-			continue
-		}
+	for _, tr := range sample(t, "c") {
 		files = append(files, save(t, base(tr)+".c", generate(t, tr, "c", repro.Info{})))
 	}
 	if out, status := run(t, timeLimit, tool(t, "clang"), append(files, strict...)...); status != 0 {
@@ -292,11 +328,7 @@ func TestAPythonProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 	needRoot(t)
 	kernel := release(t)
 	python := pythonPath(t)
-	for _, tr := range traces(t) {
-		if !chosen(tr, "any-port", "changes", "ends", "inherit-uid", "other-listener", "processors", "strict-cache-device",
-			"strict-cache-overlap", "timewait", "udp-delivery", "unaccepted") {
-			continue
-		}
+	for _, tr := range sample(t, "python") {
 		t.Run(base(tr), func(t *testing.T) {
 			t.Parallel()
 			if !tr.Kernels.Includes("", kernel) {
@@ -316,35 +348,39 @@ func TestAPythonProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 func TestAGoProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 	needRoot(t)
 	kernel := release(t)
-	// One module, so that one run of the compiler makes all programs.
+	// One program with all of them, so that one run of the compiler and the linker is enough.
 	dir := t.TempDir()
-	write := func(path string, text []byte) {
+	write := func(path string, text string) {
+		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(dir, "go.mod"), []byte("module repros\n\ngo 1.26\n"))
+	write("go.mod", "module repros\n\ngo 1.26\n")
+	var imports, cases strings.Builder
 	var all []*reusecheck.Trace
-	for _, tr := range traces(t) {
-		if !chosen(tr, "changes", "ends", "other-listener", "processors", "strict-cache-overlap", "timewait", "udp-delivery") {
-			continue
-		}
+	for _, tr := range sample(t, "go") {
 		src := generateWhereItCan(t, tr.File, "go")
 		if src == nil {
 			continue // the format has no words for it
 		}
 		all = append(all, tr)
-		write(filepath.Join(dir, base(tr), "main.go"), src)
+		name := fmt.Sprintf("p%d", len(all))
+		write(name+"/main.go", asPackage(t, name, src))
+		fmt.Fprintf(&imports, "import \"repros/%s\"\n", name)
+		fmt.Fprintf(&cases, "case %q: %s.Main()\n", base(tr), name)
 	}
+	write("main.go", "package main\n\nimport \"os\"\n"+imports.String()+"\nfunc main() {\nswitch os.Args[1] {\n"+cases.String()+"default: os.Exit(100)\n}\n}\n")
 	if *everything {
 		if out, status := run(t, 2*timeLimit, tool(t, "go"), "vet", "-C", dir, "./..."); status != 0 {
 			t.Fatal(out)
 		}
 	}
-	if out, status := run(t, 2*timeLimit, tool(t, "go"), "build", "-C", dir, "-o", dir+"/bin/", "./..."); status != 0 {
+	exe := filepath.Join(dir, "programs")
+	if out, status := run(t, 2*timeLimit, tool(t, "go"), "build", "-C", dir, "-ldflags=-s -w", "-o", exe); status != 0 {
 		t.Fatal(out)
 	}
 	t.Run("run", func(t *testing.T) {
@@ -354,9 +390,22 @@ func TestAGoProgramReproducesTracesOnTheRunningKernel(t *testing.T) {
 				if !tr.Kernels.Includes("", kernel) {
 					t.Skipf("%s is not among the trace's kernels, %s", kernel, tr.Kernels)
 				}
-				out, status := run(t, 30*time.Second, filepath.Join(dir, "bin", base(tr)))
+				out, status := run(t, 30*time.Second, exe, base(tr))
 				ended(t, tr, out, status)
 			})
 		}
 	})
+}
+
+// asPackage is a Go program as a package, whose function Main is the program's main.
+func asPackage(t *testing.T, name string, program []byte) string {
+	t.Helper()
+	src := string(program)
+	for _, r := range [][2]string{{"\npackage main\n", "\npackage " + name + "\n"}, {"\nfunc main() {\n", "\nfunc Main() {\n"}} {
+		if strings.Count(src, r[0]) != 1 {
+			t.Fatalf("%q is to be there once in\n%s", r[0], src)
+		}
+		src = strings.Replace(src, r[0], r[1], 1)
+	}
+	return src
 }
