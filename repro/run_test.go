@@ -1,6 +1,7 @@
 package repro_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -176,35 +177,34 @@ func header(tr *reusecheck.Trace) string {
 var everything = flag.Bool("repro.all", false, "compile and run the programs of all traces in every language")
 
 // sample gives traces whose programs have every part of a language, each chosen
-// for having the most that those before it lack, and one that diverges.
+// for having the most that those before it lack: after one that diverges, and the
+// one that has all ends of a socket, which parts do not tell apart.
 func sample(t *testing.T, lang string) []*reusecheck.Trace {
 	t.Helper()
 	all := traces(t)
 	if *everything {
 		return all
 	}
-	lacking := map[*reusecheck.Trace][]string{} // the parts that no chosen one has
-	first := all[0]
-	for _, tr := range all {
-		// None where the language has no words for it.
-		lacking[tr], _ = repro.PartsOf(tr, lang)
-		if base(tr) == "strict-cache-overlap" {
-			first = tr
-		}
-	}
-	var some []*reusecheck.Trace
-	for next := first; len(lacking[next]) > 0; {
-		some = append(some, next)
-		had := lacking[next]
-		for _, tr := range all {
-			lacking[tr] = slices.DeleteFunc(slices.Clone(lacking[tr]), func(p string) bool { return slices.Contains(had, p) })
-			if len(lacking[tr]) > len(lacking[next]) {
-				next = tr
-			}
-		}
-	}
-	if !first.Diverges() {
+	some := []*reusecheck.Trace{read(t, "testdata/strict-cache-overlap.trace"), read(t, "testdata/ends.trace")}
+	if !some[0].Diverges() {
 		t.Error("no program of the sample has to show a divergence")
+	}
+	seen := map[string]bool{}
+	parts := map[*reusecheck.Trace][]string{} // those not seen; none where the language has no words for a trace
+	for _, tr := range slices.Concat(some, all) {
+		parts[tr], _ = repro.PartsOf(tr, lang)
+	}
+	for i := 0; i < len(some); i++ { // grows
+		for _, p := range parts[some[i]] {
+			seen[p] = true
+		}
+		for _, tr := range all {
+			parts[tr] = slices.DeleteFunc(parts[tr], func(p string) bool { return seen[p] })
+		}
+		next := slices.MaxFunc(all, func(a, b *reusecheck.Trace) int { return cmp.Compare(len(parts[a]), len(parts[b])) })
+		if i+1 == len(some) && len(parts[next]) > 0 {
+			some = append(some, next)
+		}
 	}
 	return some
 }
