@@ -30,6 +30,7 @@ type TimeWait struct {
 	spare   []*namespace // to be used again
 	in      []int32      // index+1 in nets by the ID of a socket or namespace, 0 for the trace's own
 	entries int          // slots of a made namespace's own table, 0 where it shares its parent's
+	config  reusecheck.Config
 
 	exit Exit // the last verdict's
 }
@@ -72,6 +73,7 @@ func NewTimeWait() *TimeWait {
 // Reset forgets everything and starts anew.
 func (t *TimeWait) Reset(c reusecheck.Config) {
 	t.own.Reset(c)
+	t.config = c
 	t.spare = append(t.spare, t.nets...)
 	t.nets, t.in = t.nets[:0], t.in[:0]
 	t.entries = 0
@@ -280,14 +282,14 @@ func (t *TimeWait) create(op reusecheck.Op, done bool) {
 	}
 }
 
-// make adds a namespace with the settings as shipped.
+// make adds a namespace. The settings of a trace hold in each that it makes.
 func (t *TimeWait) make(id reusecheck.ID) {
 	n := &namespace{}
 	if k := len(t.spare); k > 0 {
 		n, t.spare = t.spare[k-1], t.spare[:k-1]
 	}
 	n.id, n.live = id, true
-	n.tcp.Reset(reusecheck.Config{})
+	n.tcp.Reset(t.config)
 	t.nets = append(t.nets, n)
 	t.put(id, len(t.nets)-1)
 }

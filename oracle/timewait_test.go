@@ -29,6 +29,24 @@ func in(net, id reusecheck.ID, f reusecheck.Family) reusecheck.Op {
 	return op
 }
 
+func TestTheSettingsOfATraceHoldInEveryNamespaceThatItMakes(t *testing.T) {
+	tw := oracle.NewTimeWait()
+	tw.Reset(reusecheck.Config{Ports: reusecheck.PortRange{Lo: 40000, Hi: 40001},
+		Sysctl: []reusecheck.Sysctl{{Name: "net.ipv4.ip_local_reserved_ports", Value: "40000"}}})
+	any := netip.MustParseAddrPort("127.0.0.1:0")
+	follow(tw, reusecheck.NewNetns(0), in(0, 1, reusecheck.TCP4), in(0, 2, reusecheck.TCP4))
+	for _, step := range []struct {
+		id  reusecheck.ID
+		got reusecheck.Answer
+	}{{1, reusecheck.Picked(40001)}, {2, reusecheck.Fail(reusecheck.EADDRINUSE)}} {
+		op := reusecheck.Bind(step.id, any)
+		if v := tw.Judge(op, step.got); !v.Agrees {
+			t.Errorf("%s is answered %s, and the oracle wants %s", op, step.got, v.Want)
+		}
+		tw.Follow(op, step.got)
+	}
+}
+
 func TestAnExitIsMetByALookAtEverySocket(t *testing.T) {
 	at := netip.MustParseAddrPort("127.0.0.1:40000")
 	tw := oracle.NewTimeWait()

@@ -22,7 +22,7 @@ func newTimeWaitGenerator(w *World) Generator {
 
 func (g *timeWaitGenerator) Start(src Source) reusecheck.Config {
 	cfg := g.tcpGenerator.Start(src)
-	// The range is the trace's own namespace's, where little happens.
+	// What a small range shows of automatic ports is TCP's business.
 	cfg.System, cfg.Ports = reusecheck.TimeWaitExit, reusecheck.PortRange{}
 	g.verbs = g.verbs[:0]
 	for v := reusecheck.VBind; v <= reusecheck.VExit; v++ {
