@@ -159,12 +159,12 @@ func Fits(sys *spec.System, w *spec.World) error {
 			families = append(families, op.Family)
 		}
 	}
+	own := sys.World()
 	for _, f := range families {
-		if f.IsUDP() != (sys.Name == rc.UDP) {
+		if !slices.Contains(own.Families, f) {
 			return fmt.Errorf("the world has %s sockets, which system %s has not", f, sys.Name)
 		}
 	}
-	own := sys.World()
 	for _, v := range rc.Verbs() {
 		if w.Verbs[v] && !own.Verbs[v] {
 			return fmt.Errorf("the world has %s steps, which system %s has not", v, sys.Name)
