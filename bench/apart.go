@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 
@@ -32,12 +33,15 @@ func (r *Recall) apart(ctx context.Context, lives func() (reusecheck.Stack, erro
 		return machine.Shows(t, v) >= 0 && control.Shows(t, v) < 0
 	}
 	search := &spec.Search{System: sys, Stack: lives, Seed: 1, Checks: spec.DefaultChecks, Workers: runtime.GOMAXPROCS(0)}
+	var failed error
 	stats, err := search.Run(ctx, func(f spec.Failure) bool {
 		if !differs(f.Trace, f.Violation) {
 			return true
 		}
 		small, report := shrink.Run(f.Trace, func(c *reusecheck.Trace) bool { return differs(c, f.Violation) }, shrink.Options{Context: ctx})
-		r.Finding = told(machine, small, f.Violation)
+		if r.Finding, failed = shrink.Tell(machine, small, f.Violation); failed != nil {
+			return false
+		}
 		r.Finding.History, r.Finding.Report = f.History, report
 		r.Checks, r.Apart = f.History+1, true
 		return r.Own > 0 && r.Steps() > r.Own // a shorter one may come yet
@@ -45,21 +49,5 @@ func (r *Recall) apart(ctx context.Context, lives func() (reusecheck.Stack, erro
 	if r.Finding == nil {
 		r.Checks = stats.Histories
 	}
-	return err
-}
-
-// told is a finding with the answers of its trace and what is said of it.
-func told(m *spec.Machine, t *reusecheck.Trace, v spec.Violation) *shrink.Finding {
-	n := &shrink.Finding{Violation: v, Trace: &reusecheck.Trace{Config: t.Config, Names: t.Names}}
-	_ = m.Replay(t, func(_ int, o *spec.Observation, found []spec.Violation) bool { // it was just replayed
-		spec.Append(n.Trace, o.Op, o)
-		for _, w := range found {
-			if w.Same(v) {
-				n.Violation, n.Sentence = w, spec.Sentence(o, w)
-				return false
-			}
-		}
-		return true
-	})
-	return n
+	return cmp.Or(err, failed)
 }

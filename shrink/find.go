@@ -96,14 +96,15 @@ func (f *Finder) Shrink(ctx context.Context, t *reusecheck.Trace, v spec.Violati
 	}
 	small, report := Run(t, func(c *reusecheck.Trace) bool { return f.machine.Shows(c, v) >= 0 }, Options{Context: ctx})
 	spell(small)
-	n := &Finding{Violation: v, Report: report}
 	if !report.Reproduced {
 		// It shows only with the choices that the trace states.
 		small = t.Clone()
 	}
-	if err := f.restate(n, small); err != nil {
+	n, err := Tell(f.machine, small, v)
+	if err != nil {
 		return nil, err
 	}
+	n.Trace.Kernels, n.Report = f.Kernels, report
 	if report.Reproduced {
 		n.CrossesUsers = f.crosses(n)
 	}
@@ -127,21 +128,22 @@ func spell(t *reusecheck.Trace) {
 	}
 }
 
-// restate fills in the answers of a trace up to the step that shows the
-// violation, and what is said about it.
-func (f *Finder) restate(n *Finding, small *reusecheck.Trace) error {
-	n.Trace = &reusecheck.Trace{Title: small.Title, Source: small.Source, Kernels: f.Kernels, Config: small.Config, Names: small.Names}
-	want := n.Violation
-	return f.machine.Replay(small, func(i int, o *spec.Observation, found []spec.Violation) bool {
+// Tell makes a finding of a trace that shows a violation: the trace as far as the
+// step that shows it, with the answers of the machine's stack, and what is said
+// about it. An error is the stack's.
+func Tell(m *spec.Machine, t *reusecheck.Trace, v spec.Violation) (*Finding, error) {
+	n := &Finding{Violation: v, Trace: &reusecheck.Trace{Title: t.Title, Source: t.Source, Config: t.Config, Names: t.Names}}
+	err := m.Replay(t, func(_ int, o *spec.Observation, found []spec.Violation) bool {
 		spec.Append(n.Trace, o.Op, o)
-		for _, v := range found {
-			if v.Same(want) {
-				n.Violation, n.Sentence = v, spec.Sentence(o, v)
+		for _, w := range found {
+			if w.Same(v) {
+				n.Violation, n.Sentence = w, spec.Sentence(o, w)
 				return false
 			}
 		}
 		return true
 	})
+	return n, err
 }
 
 // other is a user that no world of the checker has.

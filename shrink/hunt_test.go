@@ -12,18 +12,22 @@ import (
 	"github.com/reusecheck/reusecheck/spec"
 )
 
-// hunted gives a hunt's findings, and how many failures of the search one after
-// the other would lead to.
-func hunted(t *testing.T, workers int, kernel string) []string {
-	p := model.MustParse(kernel)
-	stack := func() (reusecheck.Stack, error) { return p.New(), nil }
+// hunting is a search of 6.18 with several findings.
+func hunting(t *testing.T, workers int) *spec.Search {
+	p := model.MustParse("6.18")
 	world := spec.TCPWorld()
 	if err := world.Without("connect", "inherit", "v6"); err != nil {
 		t.Fatal(err)
 	}
-	s := &spec.Search{System: spec.TCP, Stack: stack, World: world, Seed: 5, Checks: 300, Workers: workers}
+	return &spec.Search{System: spec.TCP, World: world, Seed: 5, Checks: 150, Workers: workers,
+		Stack: func() (reusecheck.Stack, error) { return p.New(), nil }}
+}
+
+// hunted gives a hunt's findings.
+func hunted(t *testing.T, workers int) []string {
+	s := hunting(t, workers)
 	var found []string
-	_, err := shrink.Hunt(context.Background(), s, &shrink.Finder{System: spec.TCP, Stack: stack}, func(n *shrink.Finding) bool {
+	_, err := shrink.Hunt(context.Background(), s, &shrink.Finder{System: spec.TCP, Stack: s.Stack}, func(n *shrink.Finding) bool {
 		found = append(found, n.Title()+"\n"+n.Trace.String())
 		return true
 	})
@@ -33,27 +37,10 @@ func hunted(t *testing.T, workers int, kernel string) []string {
 	return found
 }
 
-func TestAHuntFindsTheSameWhateverTheNumberOfWorkers(t *testing.T) {
-	one := hunted(t, 1, "6.18")
-	if len(one) < 4 {
-		t.Fatalf("%d findings are too few to compare", len(one))
-	}
-	for _, workers := range []int{2, 5} {
-		if d := cmp.Diff(one, hunted(t, workers, "6.18")); d != "" {
-			t.Errorf("%d workers: %s", workers, d)
-		}
-	}
-}
-
-func TestAHuntIsWhatFindMakesOfTheFailuresOneByOne(t *testing.T) {
-	p := model.MustParse("6.18")
-	stack := func() (reusecheck.Stack, error) { return p.New(), nil }
-	world := spec.TCPWorld()
-	if err := world.Without("connect", "inherit", "v6"); err != nil {
-		t.Fatal(err)
-	}
-	s := &spec.Search{System: spec.TCP, Stack: stack, World: world, Seed: 5, Checks: 300, Workers: 1, PerFinding: 3}
-	f := &shrink.Finder{System: spec.TCP, Stack: stack, Retries: 1}
+func TestAHuntIsWhatFindMakesOfTheFailuresOneByOneWhateverTheNumberOfWorkers(t *testing.T) {
+	s := hunting(t, 1)
+	s.PerFinding = 3
+	f := &shrink.Finder{System: spec.TCP, Stack: s.Stack, Retries: 1}
 	var want []string
 	if _, err := s.Run(context.Background(), func(fail spec.Failure) bool {
 		n, err := f.Find(context.Background(), fail)
@@ -67,8 +54,13 @@ func TestAHuntIsWhatFindMakesOfTheFailuresOneByOne(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, hunted(t, 3, "6.18")); d != "" {
-		t.Error(d)
+	if len(want) < 4 {
+		t.Fatalf("%d findings are too few to compare", len(want))
+	}
+	for _, workers := range []int{1, 2, 5} {
+		if d := cmp.Diff(want, hunted(t, workers)); d != "" {
+			t.Errorf("%d workers: %s", workers, d)
+		}
 	}
 }
 

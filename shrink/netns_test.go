@@ -169,7 +169,7 @@ func TestRandomHistoriesOfAFlawedPurgeShrinkToOneTraceAFinding(t *testing.T) {
 	stack := func() (rc.Stack, error) { return p.Stack(rc.TimeWaitExit) }
 	f := &shrink.Finder{System: spec.TimeWait, Stack: stack}
 	traces, starts := map[spec.Violation]string{}, 0
-	for seed := range uint64(2) {
+	for seed := range uint64(1) {
 		s := &spec.Search{System: spec.TimeWait, Stack: stack, Seed: seed, Checks: 800, Workers: 1, PerFinding: 2}
 		_, err := s.Run(context.Background(), func(fail spec.Failure) bool {
 			n, err := f.Shrink(context.Background(), fail.Trace, fail.Violation)

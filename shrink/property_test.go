@@ -15,7 +15,7 @@ import (
 	"github.com/reusecheck/reusecheck/shrink"
 )
 
-var seeds = flag.Int("seeds", 24, "how many failing histories the canonical minima are measured over")
+var seeds = flag.Int("seeds", 12, "how many failing histories the canonical minima are measured over")
 
 // failing is a random history that the toy gets wrong.
 func failing(seed uint64, without ...rc.Verb) *rc.Trace {
