@@ -84,13 +84,17 @@ many batches it makes of them is its own affair.`,
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&f.namespaces, "namespaces", bench.Shells*bench.EachShell, "namespaces to tear down")
-	fs.IntVar(&f.batches, "batches", 3, "batches that they are torn down in")
+	fs.IntVar(&f.batches, "batches", 3, "batches that they are torn down in (of a model)")
 	fs.IntVar(&f.each, "each", 0, "TIME_WAIT sockets in each of them")
 	fs.IntVar(&f.staying, "staying", 0, "TIME_WAIT sockets in a namespace that stays (of a model)")
 	fs.BoolVar(&f.live, "live", false, "time the running kernel")
 	fs.IntVar(&f.rounds, "rounds", 5, "rounds of each row of a real kernel; the median counts")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a row (of a real kernel)")
 	f.guestFlags.addTo(cmd)
+	for _, real := range []string{"live", "image"} {
+		apart(cmd, real, "batches", "how many batches a real kernel makes is its own affair")
+		apart(cmd, real, "staying", "what stays is a model's")
+	}
 	return cmd
 }
 

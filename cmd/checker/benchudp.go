@@ -62,6 +62,8 @@ With --live the datagrams arrive on the running kernel's loopback.`,
 	fs.StringVar(&f.before, "before", "6.12", "modelled kernel without the 4-tuple hash")
 	fs.StringVar(&f.after, "after", defaultKernel, "modelled kernel with it")
 	fs.BoolVar(&f.live, "live", false, "time the running kernel")
+	apart(cmd, "live", "before", "the running kernel is timed as it is")
+	apart(cmd, "live", "after", "the running kernel is timed as it is")
 	complete(cmd, "before", kernelWords)
 	complete(cmd, "after", kernelWords)
 	return cmd
