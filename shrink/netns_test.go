@@ -169,23 +169,21 @@ func TestRandomHistoriesOfAFlawedPurgeShrinkToOneTraceAFinding(t *testing.T) {
 	stack := func() (rc.Stack, error) { return p.Stack(rc.TimeWaitExit) }
 	f := &shrink.Finder{System: spec.TimeWait, Stack: stack}
 	traces, starts := map[spec.Violation]string{}, 0
-	for seed := range uint64(1) {
-		s := &spec.Search{System: spec.TimeWait, Stack: stack, Seed: seed, Checks: 800, Workers: 1, PerFinding: 2}
-		_, err := s.Run(context.Background(), func(fail spec.Failure) bool {
-			n, err := f.Shrink(context.Background(), fail.Trace, fail.Violation)
-			if err != nil || !n.Report.Minimal {
-				t.Fatalf("%v, %v", err, n.Report)
-			}
-			starts++
-			if first := traces[n.Violation]; first != "" && first != n.Trace.String() {
-				t.Errorf("%s ends in\n%s\nand in\n%s", n.Title(), first, n.Trace)
-			}
-			traces[n.Violation] = n.Trace.String()
-			return true
-		})
-		if err != nil {
-			t.Fatal(err)
+	s := &spec.Search{System: spec.TimeWait, Stack: stack, Checks: 800, Workers: 1, PerFinding: 2}
+	_, err = s.Run(context.Background(), func(fail spec.Failure) bool {
+		n, err := f.Shrink(context.Background(), fail.Trace, fail.Violation)
+		if err != nil || !n.Report.Minimal {
+			t.Fatalf("%v, %v", err, n.Report)
 		}
+		starts++
+		if first := traces[n.Violation]; first != "" && first != n.Trace.String() {
+			t.Errorf("%s ends in\n%s\nand in\n%s", n.Title(), first, n.Trace)
+		}
+		traces[n.Violation] = n.Trace.String()
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(traces) < 6 || starts < 3*len(traces)/2 {
 		t.Errorf("%d findings from %d starts are too few to compare", len(traces), starts)
