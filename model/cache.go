@@ -122,7 +122,7 @@ func (t *TCP) request(i int32, port uint16) verdict {
 	q := t.asking(i)
 	p := t.index.get(port)
 	v := verdict{path: rc.PathNone, decider: none, reason: rc.AdmitEmpty}
-	if p >= 0 && t.ports[p].count > 0 {
+	if p >= 0 {
 		if hit := t.fast(&q, p); hit != rc.ReasonNone {
 			v.path, v.reason = rc.PathFast, hit
 		} else if v = t.scan(&q, p); v.refused() {

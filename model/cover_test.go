@@ -43,12 +43,48 @@ mapped a     . x . . . . . . x .
 mapped b     . . x . . . . . . x
 `
 
+// exact is the same with a repair that compares everything.
+const exact = `
+any4         x . . . . . . . . .
+a            . x . . . . . . . .
+b            . . x . . . . . . .
+dual any6    . . . x . . . . . .
+v6only any6  . . . . x . . . . .
+x            . . . . . x . . . .
+y            . . . . . . x . . .
+anyM         . . . . . . . x . .
+mapped a     . . . . . . . . x .
+mapped b     . . . . . . . . . x
+`
+
+// asIPv4 is the same before the key had a family: every IPv6 address but the
+// wildcard looks the same to it.
+const asIPv4 = `
+any4         x x x x x x x x x x
+a            x x . x x . . x x .
+b            x . x x x . . x . x
+dual any6    x x x x x x x x x x
+v6only any6  x x x x x x x x x x
+x            x . . x x x x x . .
+y            x . . x x x x x . .
+anyM         x x x x x x x x x x
+mapped a     x x . x x . . x x .
+mapped b     x . x x x . . x . x
+`
+
 func TestAStrictCacheAnswersForWhatItsAddressCovers(t *testing.T) {
-	for i, line := range strings.Split(strings.TrimSpace(covered), "\n") {
+	for kernel, table := range map[string]string{"6.18": covered, "6.18+exact-strict-match": exact, "6.18-strict-key-family": asIPv4} {
+		t.Run(kernel, func(t *testing.T) { holdTo(t, kernel, table) })
+	}
+}
+
+// holdTo binds every pair of places on a kernel.
+func holdTo(t *testing.T, kernel, table string) {
+	for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
 		cached := places[i]
 		cells := strings.Fields(strings.TrimPrefix(line, cached.name))
 		for j, binder := range places {
-			k := model.MustParse("6.18").New()
+			k := model.MustParse(kernel).New()
 			for id, p := range []int{i, j} {
 				at := places[p]
 				mustDo(t, k, rc.NewSocket(rc.ID(id), at.family, at.opts|rc.ReusePort))
@@ -61,6 +97,17 @@ func TestAStrictCacheAnswersForWhatItsAddressCovers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// On 6.18 an address bucket has a pair of its own, which is kept with the port's
+// from the first one on.
+func TestAnAddressBucketsPairIsThatOfItsPort(t *testing.T) {
+	k := model.MustParse("6.18").New()
+	mustDo(t, k, rc.NewSocket(0, rc.TCP4, rc.ReusePort))
+	got := mustDo(t, k, rc.Bind(0, netip.MustParseAddrPort("127.0.0.1:40000")))
+	if want := (rc.Pair{Exists: true, FastReuse: got.After.FastReuse, FastReusePort: got.After.FastReusePort}); got.AddrAfter != want || want.FastReusePort != rc.FastStrict {
+		t.Errorf("the address bucket has %+v, its port %+v", got.AddrAfter, got.After)
 	}
 }
 
