@@ -104,6 +104,7 @@ const (
 	driftOpts = model.PastShift + 7  // 3 bits: reuseaddr, reuseport, v6only
 	driftPort = model.PastShift + 10 // 2 bits, a code
 	driftHold = model.PastShift + 12 // 3 bits: port named, address named, port by connect
+	shutBit   = 1 << (model.PastShift + 15)
 )
 
 // expand performs every step of a state, one for each set of sockets that
@@ -318,14 +319,8 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 	if w == 0 {
 		return 0
 	}
-	used, vague := s.judged.Past(o.ID)
-	b := uint64(0)
-	if used {
-		b |= usedBit
-	}
-	if vague {
-		b |= vagueBit
-	}
+	known := s.judged.Past(o.ID)
+	b := whether(known.Used, usedBit) | whether(known.Vague, vagueBit) | whether(known.Shut, shutBit)
 	const opts = rc.ReuseAddr | rc.ReusePort | rc.V6Only
 	k := &s.kinds.of(w).sock
 	hold := holds(o)
@@ -343,6 +338,13 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 		}
 	}
 	return b | driftBit | uint64(code)<<driftAddr | uint64(o.Opts&opts)<<driftOpts | uint64(port)<<driftPort | hold<<driftHold
+}
+
+func whether(b bool, set uint64) uint64 {
+	if b {
+		return set
+	}
+	return 0
 }
 
 func holds(k *rc.Socket) (h uint64) {
@@ -480,7 +482,7 @@ func (s *stepper) know(k *kind, w uint64, id rc.ID) {
 	if k == nil {
 		return
 	}
-	n := oracle.Known{Socket: k.seen, Used: w&usedBit != 0, Vague: w&vagueBit != 0}
+	n := oracle.Known{Socket: k.seen, Used: w&usedBit != 0, Vague: w&vagueBit != 0, Shut: w&shutBit != 0}
 	n.ID = id
 	s.known = append(s.known, n)
 }

@@ -139,13 +139,14 @@ func (t *TCP) movePicked(m *member, addr netip.Addr, picked uint16) {
 }
 
 // listened: a refused listen leaves the socket as it was, but for EINVAL: the
-// later kernels that forbid a second career pick a port first (seen on 6.18.44).
+// later kernels that forbid a second career pick a port first (seen on 6.18.44),
+// but not for a connection that was shut down.
 func (t *TCP) listened(m *member, got reusecheck.Answer) {
 	if m.State != reusecheck.Idle && m.State != reusecheck.Listening {
 		return
 	}
 	done := got.Kind != reusecheck.Failed
-	late := got.Errno == reusecheck.EINVAL && m.used
+	late := got.Errno == reusecheck.EINVAL && m.used && !m.shut
 	if (done || late) && !m.Owner() && !m.lost {
 		t.movePicked(m, m.Local.Addr(), got.Port)
 	}
@@ -290,7 +291,7 @@ func (t *TCP) shutDown(m *member) {
 		t.disconnected(m)
 	case reusecheck.Connected:
 		t.endOther(m.ID)
-		m.State, m.Peer = reusecheck.Idle, netip.AddrPort{}
+		m.State, m.Peer, m.shut = reusecheck.Idle, netip.AddrPort{}, true
 		t.released(m)
 		m.vague = !m.AddrLocked
 	}
@@ -334,6 +335,7 @@ func (t *TCP) disconnected(m *member) {
 		m.State, m.Peer = reusecheck.Idle, netip.AddrPort{}
 		t.released(m)
 	}
+	m.shut = false
 	t.unaddressed(m)
 }
 

@@ -38,7 +38,7 @@ func (t *TCP) AppendState(dst []byte, order reusecheck.Order) []byte {
 				dst = append(dst, 0)
 				continue
 			}
-			dst = appendBools(m.AppendState(append(dst, 1), order), m.vague, m.used, m.lost, m.heard)
+			dst = appendBools(m.AppendState(append(dst, 1), order), m.vague, m.used, m.lost, m.shut, m.heard)
 			dst = append(dst, order.Of(m.waits))
 		}
 	}

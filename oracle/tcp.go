@@ -40,6 +40,9 @@ type member struct {
 	// refuse a second career (EINVAL) and nothing documents it.
 	used bool
 	lost bool // holds a port that is not known
+	// shut says that it is what a shutdown left of a connection: listen(2)
+	// knows it as connected until it is disconnected.
+	shut bool
 	// heard says that a packet came in after the socket asked for a processor:
 	// SO_INCOMING_CPU, which is set and read, may name that packet's since.
 	heard bool
