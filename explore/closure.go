@@ -365,7 +365,7 @@ func (v *invariant) violation(p *spec.Property) (abstract, bool) {
 		}
 		bad, found := abstract{}, false
 		look := func(row int) {
-			if found || !v.t.named(&v.t.asks[row]) {
+			if found || v.t.asks[row].fails || !v.t.named(&v.t.asks[row]) {
 				return
 			}
 			g, sets := v.t.grant(c, row), v.t.sets(row)
@@ -405,13 +405,15 @@ func (v *invariant) imprecise() (abstract, bool) {
 	visit := func(from twin, row int, q *asker, after int, fast bool) {
 		k := v.t.step.kinds.of(q.word).sock
 		to := twin{after, spec.Intended(from.ghost, &k)}
-		if q.opens() {
+		switch {
+		case q.fails: // nobody was admitted
 			to.ghost = from.ghost
-			if !to.ghost.Exists {
+		case q.opens():
+			if to.ghost = from.ghost; !to.ghost.Exists {
 				to.ghost = spec.Opened
 			}
 		}
-		if !found && v.t.imprecise(q, from, to, fast) {
+		if !found && !q.fails && v.t.imprecise(q, from, to, fast) {
 			bad, found = abstract{from.cache, row, -1}, true
 		}
 		if !seen[to] {

@@ -77,7 +77,8 @@ func (t *teller) history(c *Candidate) (*History, error) {
 	slices.Reverse(path)
 	t.trace = &rc.Trace{}
 	w := t.r.World
-	if w.AutoPorts || w.Verbs[rc.VConnect] || w.Options.Has(rc.NoPort) {
+	// A child that gave its port up listens on an automatic one.
+	if w.AutoPorts || w.Verbs[rc.VConnect] || w.Options.Has(rc.NoPort) || w.Verbs[rc.VInherit] && w.Verbs[rc.VDisconnect] {
 		t.trace.Config = t.r.e.config
 	}
 	t.state = model.State{}

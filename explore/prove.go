@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -97,33 +98,68 @@ func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (a Assumption, wh
 	return a, why, true
 }
 
-// Concrete looks for a history that shows what a verdict's pair does: with what
-// the pair shows, then with both options, then with connections, which may have
-// led there without being seen in it and need one socket more.
+// Concrete looks for a history that shows what a verdict's pair does and keeps
+// its assumptions: with what the pair shows, then with both options and another
+// address, then with connections, which may have led there without being seen in
+// it, and of which those that the history opens need one socket more.
 func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, sockets int) error {
-	worlds := []struct {
-		words   string
+	first, without := d.World, feature(d.Assume)
+	for _, w := range []struct {
+		more    string
 		sockets int
-	}{{d.World, sockets}, {d.World + " reuseaddr reuseport", sockets}}
-	if feature(d.Assume)&fConnect == 0 {
-		words := d.World + " connect ports=2 addr=127.0.0.1"
-		if strings.Contains(words, "tcp6") {
-			words += ",::,::1"
+	}{
+		{"", sockets},
+		{"reuseaddr reuseport addr=127.0.0.1,127.0.0.2", sockets},
+		{"connect disconnect ports=2 addr=127.0.0.1", min(sockets+1, model.MaxSockets)},
+		{"inherit disconnect addr=127.0.0.1", sockets},
+	} {
+		more := w.more
+		if more != "" && strings.Contains(first, "tcp6") {
+			more = strings.Replace(more, "127.0.0.1", "127.0.0.1,::,::1", 1)
 		}
-		if feature(d.Assume)&fShutdown == 0 {
-			words += " disconnect"
+		if more != "" && strings.Contains(first, "::ffff:") {
+			more += ",::ffff:0.0.0.0"
 		}
-		worlds = append(worlds, struct {
-			words   string
-			sockets int
-		}{words, min(sockets+1, model.MaxSockets)})
-	}
-	for _, w := range worlds {
-		if err := p.concrete(ctx, d, prop, w.words, w.sockets); err != nil || d.Trace != nil {
+		words := remaining(first+" "+more, without)
+		if words == d.World && w.more != "" {
+			continue
+		}
+		if err := p.concrete(ctx, d, prop, words, w.sockets); err != nil || d.Trace != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wordNeeds are the features that a world's words are about.
+var wordNeeds = map[string]feature{
+	"tcp6": fV6, "v6only": fV6Only, "reuseaddr": fReuseAddr, "reuseport": fReusePort, "uid": fUID, "dev": fDev,
+	"listen": fListen, "close": fClose, "shutdown": fShutdown, "disconnect": fShutdown, "connect": fConnect,
+	"inherit": fInherit, "other-port": fRedirect | fInherit, "timewait": fTimeWait, "expire": fTimeWait, "auto": fAuto,
+	"set-opt": fSetOpt, "set-uid": fSetUID | fUID, "set-dev": fSetDev | fDev,
+}
+
+// remaining is a world's description without what an assumption takes away, each
+// word once and all addresses in one.
+func remaining(text string, without feature) string {
+	var words, addrs []string
+	for _, s := range strings.Fields(text) {
+		name, value, _ := strings.Cut(s, "=")
+		switch {
+		case name == "addr":
+			for _, a := range strings.Split(value, ",") {
+				ip := netip.MustParseAddr(a)
+				needs := when(ip.Is6(), fV6) | when(ip.Is4In6(), fMapped) | when(ip.Unmap().IsUnspecified(), fWildcard)
+				if needs&without == 0 {
+					addrs = with(addrs, a)
+				}
+			}
+		case wordNeeds[name]&without == 0:
+			words = with(words, s)
+		}
+	}
+	slices.Sort(addrs)
+	return strings.Join(words, " ") + " addr=" + strings.Join(addrs, ",")
 }
 
 func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, words string, sockets int) error {
@@ -204,7 +240,7 @@ func (t *tables) worldOf(b abstract, without feature) string {
 	}
 	var words, addrs []string
 	add := func(w string) { words = with(words, w) }
-	states := feature(0)
+	joined := false // somebody came by a connection
 	for i := range socks {
 		s := &socks[i]
 		add(s.Family.String())
@@ -219,8 +255,7 @@ func (t *tables) worldOf(b abstract, without feature) string {
 			add("v6only")
 		}
 		if s.State == rc.Connected || s.ByConnect || s.State == rc.TimeWait {
-			// It came by a connection, perhaps from the wildcard.
-			states |= fConnect | fInherit | fTimeWait | fShutdown
+			joined = true // perhaps at a wildcard
 			if s.Family.Is6() {
 				addrs = with(addrs, "::")
 			} else {
@@ -236,40 +271,22 @@ func (t *tables) worldOf(b abstract, without feature) string {
 			}
 		}
 	}
-	add("listen")
-	add("close")
-	for _, f := range []struct {
-		f feature
-		w []string
-	}{{fConnect, []string{"connect"}}, {fInherit, []string{"inherit"}}, {fTimeWait, []string{"timewait", "expire"}}, {fShutdown, []string{"shutdown", "disconnect"}}} {
-		if states&f.f != 0 && without&f.f == 0 {
-			for _, w := range f.w {
-				add(w)
+	words = append(words, "listen", "close")
+	if joined {
+		words = append(words, "inherit", "timewait", "expire", "shutdown", "disconnect")
+		if without&fConnect == 0 {
+			words = append(words, "connect", "ports=2")
+		}
+	}
+	if without != 0 {
+		for _, f := range []struct {
+			f     feature
+			words string
+		}{{fSetOpt, "set-opt"}, {fSetUID, "uid=2 set-uid"}, {fSetDev, "dev=2 set-dev"}, {fRedirect | fInherit, "inherit other-port ports=2"}} {
+			if without&f.f == 0 {
+				words = append(words, f.words)
 			}
 		}
 	}
-	if states&fConnect != 0 && without&fConnect == 0 {
-		add("ports=2")
-	}
-	for _, f := range []struct {
-		f feature
-		w string
-	}{{fSetOpt, "set-opt"}, {fSetUID, "set-uid"}, {fSetDev, "set-dev"}, {fRedirect, "other-port"}} {
-		if without&f.f == 0 && without != 0 && f.f != fRedirect {
-			switch f.f {
-			case fSetUID:
-				add("uid=2")
-			case fSetDev:
-				add("dev=2")
-			}
-			add(f.w)
-		}
-	}
-	if without&fRedirect == 0 && without&fInherit == 0 && without != 0 {
-		add("inherit")
-		add("other-port")
-		add("ports=2")
-	}
-	slices.Sort(addrs)
-	return strings.Join(words, " ") + " addr=" + strings.Join(addrs, ",")
+	return remaining(strings.Join(words, " ")+" addr="+strings.Join(addrs, ","), without)
 }

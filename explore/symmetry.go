@@ -165,6 +165,7 @@ type request struct {
 	on     bool
 	toUID  uint32
 	toDev  rc.Dev
+	fails  bool // see asker
 }
 
 // answerTo is all that is said of a step.

@@ -55,6 +55,9 @@ type asker struct {
 	word  uint64 // its word once it is granted; it holds the port
 	row   int
 	past  int // whose it is
+	// fails says that the socket holds the port and yet is refused something
+	// else: to listen, or to be connected.
+	fails bool
 }
 
 // opens reports whether the cache alone decides: a connect that looks for a port.
@@ -179,7 +182,7 @@ func (t *tables) do(cache uint64, socks []uint64, slot int, a *action) (rc.Resul
 }
 
 // clean drops what is no part of an owner in the abstraction: where it stands,
-// who its peer is, and that it may not begin a second career. All of it only
+// who its peer is, and that it may not connect after it listened. All of it only
 // ever forbids steps.
 func clean(w uint64) uint64 { return model.Forgetful(w) & (1<<model.PastShift - 1) }
 
@@ -207,14 +210,11 @@ func (t *tables) makeFresh() {
 
 // asker notes a step of a socket without a port, if it may end on the port.
 func (t *tables) asker(a *action, self uint64, past int) {
-	if a.op.Verb == rc.VConnect && a.op.Addr.Port() != t.e.world.Ports[1] {
-		return
-	}
-	_, n, ok := t.run(0, []uint64{self, t.helper}, 0, a)
+	res, n, ok := t.run(0, []uint64{self, t.helper}, 0, a)
 	if !ok || model.PortOf(n.Socks[0]) != 1 {
 		return
 	}
-	q := asker{act: a, self: self, needs: a.needs(), word: clean(n.Socks[0]), past: past}
+	q := asker{act: a, self: self, needs: a.needs(), word: clean(n.Socks[0]), past: past, fails: res.Kind != rc.OK}
 	t.owner(q.word)
 	q.row = t.row(&q)
 	t.askers = append(t.askers, q)
@@ -232,12 +232,12 @@ func (t *tables) row(q *asker) int {
 	if q.act.fresh {
 		opts = q.act.create.Opts & (rc.ReuseAddr | rc.ReusePort | rc.V6Only)
 	}
-	r := request{slot: model.PortOf(q.self), family: k.Family, opts: opts, uid: k.UID, dev: k.Dev, verb: q.act.op.Verb, addr: q.act.op.Addr}
+	r := request{slot: model.PortOf(q.self), family: k.Family, opts: opts, uid: k.UID, dev: k.Dev, verb: q.act.op.Verb, addr: q.act.op.Addr, fails: q.fails}
 	if q.act.op.Verb == rc.VListen {
 		r.addr = netip.AddrPortFrom(k.Local.Addr(), 0)
 	}
 	if q.opens() {
-		r = request{verb: rc.VConnect, family: k.Family, addr: r.addr}
+		r = request{verb: rc.VConnect, family: k.Family, addr: r.addr, fails: q.fails}
 	}
 	i, ok := t.byRead[r]
 	if !ok {
@@ -334,14 +334,13 @@ func (t *tables) follow(i int) {
 		case a.op.Verb == rc.VClose || a.op.Verb == rc.VExpire:
 		case a.op.Verb == rc.VListen:
 			if res, n, ok := t.run(model.BareCache, []uint64{w}, 0, a); ok && res.Errno != rc.EADDRINUSE && model.PortOf(w) == 1 {
-				q := asker{act: a, self: w, needs: fListen, word: clean(n.Socks[0])}
+				q := asker{act: a, self: w, needs: fListen, word: clean(n.Socks[0]), fails: res.Kind != rc.OK}
 				q.row = t.row(&q)
 				t.owner(q.word)
 				t.lives[i].listen = &q
 			}
 		case a.op.Verb == rc.VInherit && a.op.Addr.Port() != 0:
 			t.hand(i, a)
-		case a.op.Verb == rc.VConnect && a.op.Addr.Port() != t.e.world.Ports[1]:
 		default:
 			if _, n, ok := t.run(model.BareCache, []uint64{w, t.helper}, 0, a); ok {
 				add(n.Socks[0], a.needs())

@@ -75,10 +75,16 @@ func PortOf(w uint64) int { return int(w >> pPort & 3) }
 // WithPort is a socket's word with the port of another code.
 func WithPort(w uint64, code int) uint64 { return w&^(3<<pPort) | uint64(code)<<pPort }
 
-// Forgetful is a word without the place of a listener, the peer of a connection,
-// and what the socket did before.
+// Forgetful is a word without the peer of a connection and what the socket did
+// before, but for a SYN that it sent: a kernel may remember that, and refuses the
+// socket to listen when the cache has been updated already. A listener stands
+// where the only one does.
 func Forgetful(w uint64) uint64 {
-	return w &^ (31<<pSerial | 31<<pGroup | 15<<pPeer | 3<<pDest | (32|64|128|256)<<pBools)
+	w &^= 31<<pSerial | 31<<pGroup | 15<<pPeer | 3<<pDest | (64|128|256)<<pBools
+	if flags(w>>pFlags)&listens != 0 {
+		w |= 1 << pSerial
+	}
+	return w
 }
 
 // CacheBits are the bits of a port's word that are its cache, and that it exists.
