@@ -154,6 +154,9 @@ func (r *runner) tearDown(going []*namespace) (done torn, err error) {
 		n.closeInside()
 	}
 	if len(going) > 1 || r.walks.counts() {
+		if err := r.awaitLeaving(); err != nil {
+			return done, err
+		}
 		if err := r.occupy(); err != nil {
 			return done, err
 		}
@@ -187,6 +190,38 @@ func (r *runner) counted(batch uint64, waits int) (done torn, err error) {
 		return done, err
 	}
 	return torn{int32(did.Walks), int32(max(0, waits-int(did.Ended)))}, nil
+}
+
+// letGo closes a namespace that no exit was asked of. Where walks are counted it
+// leaves a sign, since its teardown may come any time later.
+func (r *runner) letGo(n *namespace) {
+	if n != nil && r.walks.counts() {
+		r.leaving = slices.DeleteFunc(r.leaving, func(s *sign) bool {
+			gone, err := s.gone()
+			if gone = gone || err != nil; gone {
+				s.close()
+			}
+			return gone
+		})
+		if s, err := n.sign(); err == nil {
+			r.leaving = append(r.leaving, s)
+		}
+	}
+	n.close()
+}
+
+// awaitLeaving waits until what was let go of is purged.
+func (r *runner) awaitLeaving() error {
+	defer func() {
+		closeSigns(r.leaving)
+		r.leaving = nil
+	}()
+	for _, s := range r.leaving {
+		if err := r.await(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // occupy gives the worker a namespace to tear down, and returns when it has purged

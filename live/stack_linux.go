@@ -81,6 +81,9 @@ type runner struct {
 	cfg    reusecheck.Config
 	nets   map[reusecheck.ID]*namespace // system timewait: those that the trace made
 	walks  *walkCounter                 // nil until the first exit
+	// leaving are those that were let go of and may not be torn down yet: their
+	// walks are not those of a later exit.
+	leaving []*sign
 }
 
 func openRunner(o Options) (*runner, error) {
@@ -97,7 +100,7 @@ func (r *runner) renew() error {
 	if err != nil {
 		return err
 	}
-	r.own.close()
+	r.letGo(r.own)
 	r.own, r.ns, r.dirty = ns, ns, false
 	r.namespaces++
 	return nil
@@ -123,6 +126,8 @@ func (r *runner) Close() error {
 	err := r.drop()
 	r.own.close()
 	r.own, r.ns = nil, nil
+	closeSigns(r.leaving)
+	r.leaving = nil
 	r.walks.close()
 	r.walks = nil
 	return err
@@ -192,7 +197,7 @@ func (r *runner) drop() error {
 	}
 	r.socks, r.ns = r.socks[:0], r.own
 	for _, n := range r.nets {
-		n.close()
+		r.letGo(n)
 	}
 	r.nets = nil
 	return first
