@@ -149,7 +149,8 @@ func (a *action) needs() feature {
 	return f
 }
 
-func when(b bool, f feature) feature {
+// when is f if b holds, else nothing.
+func when[T feature | uint64](b bool, f T) T {
 	if b {
 		return f
 	}

@@ -320,7 +320,7 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 		return 0
 	}
 	known := s.judged.Past(o.ID)
-	b := whether(known.Used, usedBit) | whether(known.Vague, vagueBit) | whether(known.Shut, shutBit)
+	b := when[uint64](known.Used, usedBit) | when[uint64](known.Vague, vagueBit) | when[uint64](known.Shut, shutBit)
 	const opts = rc.ReuseAddr | rc.ReusePort | rc.V6Only
 	k := &s.kinds.of(w).sock
 	hold := holds(o)
@@ -338,13 +338,6 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 		}
 	}
 	return b | driftBit | uint64(code)<<driftAddr | uint64(o.Opts&opts)<<driftOpts | uint64(port)<<driftPort | hold<<driftHold
-}
-
-func whether(b bool, set uint64) uint64 {
-	if b {
-		return set
-	}
-	return 0
 }
 
 func holds(k *rc.Socket) (h uint64) {

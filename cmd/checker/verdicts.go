@@ -83,7 +83,7 @@ func readRows(path string) (rows []explore.Row, err error) {
 		err = json.Unmarshal(b, &rows)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--rows: %w", err)
+		return nil, fmt.Errorf("--rows %s: not what prove --table writes there (give a new file, or one of its own): %w", path, err)
 	}
 	return rows, nil
 }
