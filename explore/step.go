@@ -191,7 +191,7 @@ func (s *stepper) perform(slot int, a *action, visit func(*transition) error) er
 }
 
 // possible leaves out what a random search leaves out too: a connection of which
-// nobody can say who takes it, or that meets itself.
+// nobody can say who takes it.
 func (s *stepper) possible(t *transition) bool {
 	switch t.op.Verb {
 	case rc.VInherit:
@@ -208,13 +208,7 @@ func (s *stepper) possible(t *transition) bool {
 		t.op.Child = rc.ID(free)
 		return s.e.world.Rivals || s.listeners(s.slots[t.slot].sock.Local.Port()) == 1
 	case rc.VConnect:
-		if s.listeners(t.op.Addr.Port()) > 1 {
-			return false
-		}
-		if k := s.slots[t.slot]; !t.act.fresh && k.sock.Local.Port() == t.op.Addr.Port() {
-			a := k.sock.Local.Addr().Unmap()
-			return a != t.op.Addr.Addr().Unmap() && !a.IsUnspecified()
-		}
+		return s.listeners(t.op.Addr.Port()) <= 1
 	}
 	return true
 }

@@ -41,13 +41,13 @@ func (r *runner) connect(s *socket, op reusecheck.Op) (reusecheck.Answer, error)
 	}
 	s.connected, s.other = true, -1
 	switch {
+	case local == peer: // the socket is connected to itself, and nothing waits for anybody
+		s.self = local
 	case op.Unaccepted:
 		if err := r.awaitQueued(local); err != nil {
 			return reusecheck.Answer{}, err
 		}
 		s.queued, s.queuedAt = true, op.Addr.Port()
-	case local == peer: // the socket is connected to itself
-		s.self = local
 	default:
 		if _, s.other, err = r.accept(local); err != nil {
 			return reusecheck.Answer{}, err
@@ -187,8 +187,16 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 	if s.queued {
 		return reusecheck.Answer{}, unaccepted()
 	}
-	connected := s.connected
+	connected, self := s.connected, s.self.IsValid()
 	end := r.endOf(s)
+	if dev := s.dev; connected && away(dev) {
+		// What ends a connection comes over lo: for that moment a socket on another
+		// device is taken off it, which no cache and no other step sees.
+		if err := r.setDevice(s, reusecheck.NoDev); err != nil {
+			return reusecheck.Answer{}, err
+		}
+		defer func() { _ = r.setDevice(s, dev) }() // it was there a moment ago
+	}
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil {
 		s.stillborn = s.stillborn || err == unix.ENOTCONN
 		end()
@@ -196,24 +204,21 @@ func (r *runner) shutdown(s *socket) (reusecheck.Answer, error) {
 	}
 	if connected {
 		s.ended = true
-		if err := r.endByOther(s, end); err != nil {
+		if err := r.awaitEnd(s, self, end); err != nil {
 			return reusecheck.Answer{}, err
 		}
 	}
 	return reusecheck.Success, r.stops(s)
 }
 
-// endByOther lets the other end reset a connection. A reset comes over lo: for
-// that moment a socket on another device is taken off it, which no cache and no
-// other step sees.
-func (r *runner) endByOther(s *socket, end func()) error {
-	if dev := s.dev; away(dev) {
-		if err := r.setDevice(s, reusecheck.NoDev); err != nil {
-			return err
-		}
-		defer func() { _ = r.setDevice(s, dev) }() // it was there a moment ago
+// awaitEnd waits for the end of a connection that was shut down: the other end
+// resets it, or the socket's own FIN comes back and leaves a TIME_WAIT entry.
+func (r *runner) awaitEnd(s *socket, self bool, end func()) error {
+	if self {
+		defer end()
+	} else {
+		end()
 	}
-	end()
 	return r.awaitClosed(s.fd)
 }
 
@@ -229,7 +234,7 @@ func (r *runner) awaitClosed(fd int) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return r.stuck("a shutdown of a connection that does not end", "the other end's reset did not arrive within %s", r.options.wait())
+			return r.stuck("a shutdown of a connection that does not end", "what ends it at the other end did not come back within %s", r.options.wait())
 		}
 	}
 }

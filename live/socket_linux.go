@@ -34,7 +34,7 @@ type socket struct {
 	ended     bool // the connection was shut down: a socket until a disconnect, but of no use
 	queued    bool // its other end waits in a listener's queue, unaccepted
 	queuedAt  uint16
-	self      netip.AddrPort // where a connection with itself is
+	self      netip.AddrPort // where a connection with itself is, zero for another
 	foreign   bool           // the nameless end is a client from outside of the trace
 
 	// stillborn says that a shutdown failed because there was no connection. The
@@ -305,11 +305,20 @@ func (r *runner) endOf(s *socket) func() {
 	if !s.connected {
 		return func() {}
 	}
-	other := s.other
-	s.connected, s.other = false, -1
+	other, self := s.other, s.self
+	s.connected, s.other, s.self = false, -1, netip.AddrPort{}
 	if other >= 0 {
 		return func() { abort(other) }
 	}
-	t := r.tuple(s, s.self, s.self)
-	return func() { _ = r.ns.diag.destroy(t) } // mostly there is none
+	t := r.tuple(s, self, self)
+	return func() {
+		// Mostly there is none. Asked to destroy one that is not there, the
+		// kernel would destroy a listener of the port.
+		e, found, err := r.ns.diag.find(t)
+		if err == nil && found && e.state == stateTimeWait {
+			t.cookie = e.cookie
+			err = r.ns.diag.destroy(t)
+		}
+		r.dirty = r.dirty || err != nil
+	}
 }

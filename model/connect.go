@@ -52,8 +52,11 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	s = &t.socks[i]
 	s.sentSYN = true
 	s.cpu, s.heard = rc.NoCPU, true
-	l, _ := t.lookup(dst, op.Addr.Port(), rc.NoCPU)
-	if l < 0 {
+	l, self := none, s.addr == dst && s.num == op.Addr.Port()
+	if !self {
+		l, _ = t.lookup(dst, op.Addr.Port(), rc.NoCPU)
+	}
+	if l < 0 && !self {
 		t.connectFailed(i)
 		r.Answer, r.Reason = rc.Fail(rc.ECONNREFUSED), rc.RefuseNoListener
 		return r
@@ -64,16 +67,26 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 	t.markTwins(i, dst, op.Addr.Port())
 	s.linked, s.peer, s.dest = true, dst, op.Addr.Port()
 	t.owns[i].flags |= established
-	end := t.child(l, s.id.OtherEnd(), dst, op.Addr.Port())
+	if !self {
+		t.accepted(i, l, op.Unaccepted)
+	}
+	return r
+}
+
+// accepted makes the other end of i's connection, which listener l takes. A socket
+// whose SYN comes back to it is its own other end: it is found by its 4-tuple before
+// any listener is (simultaneous open; seen on 6.1, 6.12 and 6.18).
+func (t *TCP) accepted(i, l int32, waits bool) {
+	s := &t.socks[i]
+	end := t.child(l, s.id.OtherEnd(), s.peer, s.dest)
 	s = &t.socks[i]
 	s.other, t.socks[end].other = end, i
 	t.socks[end].peer, t.socks[end].dest = s.addr, s.num
-	if op.Unaccepted {
+	if waits {
 		t.socks[end].queue = l
 		t.waiting++
 		t.owns[end].flags |= pending
 	}
-	return r
 }
 
 var mappedLoopback = addr{0, mappedPrefix | 0x7f000001}
@@ -223,10 +236,18 @@ func (t *TCP) ownersOf(p int32, yield func(int32) bool) {
 // must be free.
 func (t *TCP) connectPort(i int32, dst addr, dport uint16, seen rc.Answer) verdict {
 	v := verdict{path: rc.PathNone, decider: none, reason: rc.RefuseExhausted}
+	want := seenPort(seen)
+	// A connection that was refused had a port, and another than its destination's
+	// where it would have met itself.
+	elsewhere := seen.Kind == rc.Failed && seen.Errno != rc.EADDRNOTAVAIL
+	if elsewhere {
+		want = -1
+	}
+	elsewhere = elsewhere && t.socks[i].addr == dst
 	usable := func(port int) bool {
 		p := t.index.get(uint16(port))
 		switch {
-		case t.reservedPort(port):
+		case t.reservedPort(port), elsewhere && port == int(dport):
 			return false
 		case p < 0:
 			return true
@@ -249,7 +270,7 @@ func (t *TCP) connectPort(i int32, dst addr, dport uint16, seen rc.Answer) verdi
 	if t.rules.onePass && t.socks[i].span != (rc.PortRange{}) {
 		s.step = 1
 	}
-	port, _ := s.search(usable, seenPort(seen))
+	port, _ := s.search(usable, want)
 	if port == 0 {
 		return v
 	}

@@ -10,6 +10,11 @@ import (
 // IPv4 connection is the same whether an IPv4 or an IPv6 socket holds it.
 type flow struct{ src, dst netip.AddrPort }
 
+// meetsItself: a SYN that arrives where it was sent from opens the connection at
+// both ends, which are one socket (RFC 9293, 3.5: simultaneous open, which every
+// TCP must support). Nobody has to listen.
+func (f flow) meetsItself() bool { return f.src == f.dst && f.src.Port() != 0 }
+
 // from is the flow from another port.
 func (f flow) from(number uint16) flow {
 	return flow{netip.AddrPortFrom(f.src.Addr(), number), f.dst}
@@ -105,7 +110,7 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 		t.conflicts = t.conflicts[:0]
 		return t.disagree(t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest)))
 	case got.Kind != reusecheck.OK:
-		if v := t.judgeReached(f, reusecheck.Success, got); v.Agrees {
+		if v := t.judgeReached(t.fromOnly(m, f, r), reusecheck.Success, got); v.Agrees {
 			return v
 		}
 		return t.disagree(t.wantPicked(m, f, r))
@@ -115,6 +120,9 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 			return t.disagree(reusecheck.Fail(reusecheck.EADDRNOTAVAIL))
 		}
 		t.conflicts = t.conflicts[:0]
+		if f = t.fromOnly(m, f, r); !f.meetsItself() && f.from(f.dst.Port()).meetsItself() && r.Contains(f.dst.Port()) {
+			return open(got, openPortless)
+		}
 		return t.judgeReached(f, reusecheck.Success, got)
 	}
 	f = f.from(got.Port)
@@ -131,6 +139,21 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 	return t.judgeReached(f, got, got)
 }
 
+// fromOnly is a flow from the only port that its start can be, if that is the one
+// that it goes to: then it meets itself, whichever port the stack looked at first.
+func (t *TCP) fromOnly(m *member, f flow, r reusecheck.PortRange) flow {
+	if f.src.Addr() != f.dst.Addr() || !r.Contains(f.dst.Port()) {
+		return f
+	}
+	keep := len(t.conflicts)
+	s := t.supplyOfFlow(m, f, r)
+	t.conflicts = t.conflicts[:keep]
+	if s.fits == 1 && s.maybe == 0 && s.lowest == f.dst.Port() {
+		return f.from(s.lowest)
+	}
+	return f
+}
+
 func isPortError(got reusecheck.Answer) bool { return got.Kind == reusecheck.Failed && aboutPort(got) }
 
 // wantPicked is the right answer where the stack picked a port that it must not.
@@ -144,12 +167,14 @@ func (t *TCP) wantPicked(m *member, f flow, r reusecheck.PortRange) reusecheck.A
 	return t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest))
 }
 
-// wantReached is ok if somebody is there to connect to.
+// wantReached is ok if somebody is there to connect to, be it the socket itself.
 func (t *TCP) wantReached(f flow, ok reusecheck.Answer) reusecheck.Answer {
-	if ts := t.takersOf(f.dst, reusecheck.NoCPU); f.src != f.dst {
-		if l, _ := ts.pick(); l == none {
-			return reusecheck.Fail(reusecheck.ECONNREFUSED)
-		}
+	if f.meetsItself() {
+		return ok
+	}
+	ts := t.takersOf(f.dst, reusecheck.NoCPU)
+	if l, _ := ts.pick(); l == none {
+		return reusecheck.Fail(reusecheck.ECONNREFUSED)
 	}
 	return ok
 }
@@ -160,8 +185,6 @@ func (t *TCP) judgeReached(f flow, ok, got reusecheck.Answer) Verdict {
 	want := t.wantReached(f, ok)
 	refused := reusecheck.Fail(reusecheck.ECONNREFUSED)
 	switch {
-	case f.src == f.dst && got == refused: // it met itself, or nobody: no document
-		return agree(got)
 	case got.Kind == reusecheck.OK && want.Kind == reusecheck.OK:
 		return agree(got)
 	case got == refused && want != refused:

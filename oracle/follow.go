@@ -171,7 +171,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 	m.Peer = netip.AddrPortFrom(reusecheck.Canonical(m.Family, f.dst.Addr()), f.dst.Port())
 	f.src = unmapped(m.Local)
 	t.replaceTimeWait(f)
-	if f.src != f.dst {
+	if !f.meetsItself() {
 		t.acceptOther(m.ID, f)
 	}
 }

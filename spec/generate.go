@@ -318,6 +318,9 @@ func (g *tcpGenerator) connect(src Source, live []reusecheck.Socket) (reusecheck
 	}
 	id, family := s.ID, s.Family
 	if src.Intn(12) == 0 {
+		if src.Intn(3) > 0 {
+			return g.toItself(src, s)
+		}
 		to := loop4
 		if family.Is6() {
 			to = loop6
@@ -332,13 +335,20 @@ func (g *tcpGenerator) connect(src Source, live []reusecheck.Socket) (reusecheck
 	if !ok {
 		return reusecheck.Op{}, false
 	}
-	s = find(live, id)
-	if s.Local.Port() == l.Local.Port() && (s.Local.Addr().Unmap() == to.Unmap() || s.Local.Addr().Unmap().IsUnspecified()) {
-		return reusecheck.Op{}, false // it would connect to itself
-	}
 	op := reusecheck.Connect(id, netip.AddrPortFrom(to, l.Local.Port()))
 	op.Unaccepted = g.world.Unaccepted && src.Intn(8) == 0
 	return op, true
+}
+
+// toItself connects a socket to its own address and port, or, where the port is yet
+// to be picked, to one that may be.
+func (g *tcpGenerator) toItself(src Source, s *reusecheck.Socket) (reusecheck.Op, bool) {
+	to, ok := destination(src, s, s.Family)
+	port := s.Local.Port()
+	if port == 0 {
+		port = g.auto.Lo
+	}
+	return reusecheck.Connect(s.ID, netip.AddrPortFrom(to, port)), ok
 }
 
 // alone reports whether l is the only listener of its port: the nameless end of
@@ -352,7 +362,8 @@ func (g *tcpGenerator) alone(live []reusecheck.Socket, l *reusecheck.Socket) boo
 	return true
 }
 
-// destination is an address that reaches l from a socket of the given family.
+// destination is an address that reaches what is bound like l from a socket of the
+// given family.
 func destination(src Source, l *reusecheck.Socket, from reusecheck.Family) (netip.Addr, bool) {
 	a := l.Local.Addr()
 	switch {
