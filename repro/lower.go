@@ -27,16 +27,18 @@ func (l *lowering) step(s *reusecheck.Step) error {
 	defer l.name(op.Addr.Port())
 	switch op.Verb {
 	case reusecheck.VBind:
-		k.port = op.Addr.Port()
+		k.port, k.at = op.Addr.Port(), bound(k.at, s)
 		return l.judged(s, k, call{"bind_to", []any{variable(k.v), address(k.family, op.Addr.Addr()), l.portArg(op.Addr.Port())}})
 	case reusecheck.VListen:
 		return l.judged(s, k, call{"listen_on", []any{variable(k.v)}})
 	case reusecheck.VConnect:
-		fn := "connect_to"
-		if err := l.queue(op, k); err != nil {
+		fn, self := "connect_to", meetsItself(k.family, k.at, s)
+		if self {
+			k.self = true // nothing waits for anybody
+		} else if err := l.queue(op, k); err != nil {
 			return err
 		}
-		if op.Unaccepted {
+		if op.Unaccepted && !self {
 			fn = "connect_unaccepted"
 		}
 		if k.family.IsUDP() {
@@ -64,9 +66,13 @@ func (l *lowering) step(s *reusecheck.Step) error {
 		}
 		return l.judged(s, k, call{"expire", []any{variable(k.v), device}})
 	}
-	if k.queued && op.Verb == reusecheck.VShutdown {
+	switch {
+	case k.queued && op.Verb == reusecheck.VShutdown:
 		return l.refuse("the other end, which would end it, waits in the listener's queue")
+	case k.self && op.Verb == reusecheck.VShutdown:
+		return l.refuse(ownEnd)
 	}
+	k.self = false
 	fn, ok := map[reusecheck.Verb]string{
 		reusecheck.VShutdown: "shut_down", reusecheck.VDisconnect: "disconnect", reusecheck.VClose: "close_socket",
 	}[op.Verb]

@@ -84,8 +84,10 @@ type sockInfo struct {
 	opts   reusecheck.Opt
 	dev    reusecheck.Dev
 	rng    reusecheck.PortRange
-	port   uint16 // that it was bound to, as the trace writes it; 0 unknown
-	queued bool   // its other end was left in a listener's queue
+	port   uint16         // that it was bound to, as the trace writes it; 0 unknown
+	queued bool           // its other end was left in a listener's queue
+	at     netip.AddrPort // where it is bound
+	self   bool           // it is connected to itself
 }
 
 // newLowering begins the translation of t for a format whose variables follow

@@ -55,6 +55,8 @@ type syzSock struct {
 	op     *reusecheck.Op
 	listen bool
 	other  string // the resource of the other end of its connection
+	at     netip.AddrPort
+	self   bool // it is connected to itself
 	uid    uint32
 }
 
@@ -71,6 +73,7 @@ func (w *syz) step(s *reusecheck.Step) error {
 	case reusecheck.VSocket:
 		return w.socket(op, refuse)
 	case reusecheck.VBind:
+		k.at = bound(k.at, s)
 		return w.addressed("bind", k, op.Addr, refuse)
 	case reusecheck.VListen:
 		k.listen = true
@@ -79,8 +82,11 @@ func (w *syz) step(s *reusecheck.Step) error {
 		if err := w.addressed("connect", k, op.Addr, refuse); err != nil {
 			return err
 		}
-		if k.op.Family.IsUDP() || op.Unaccepted {
-			w.queued = w.queued || op.Unaccepted
+		if k.self = meetsItself(k.op.Family, k.at, s); k.self || k.op.Family.IsUDP() {
+			return nil
+		}
+		if op.Unaccepted {
+			w.queued = true
 			return nil
 		}
 		return w.accepted(k, refuse)
@@ -89,11 +95,14 @@ func (w *syz) step(s *reusecheck.Step) error {
 	case reusecheck.VSet:
 		return w.set(k, op, refuse)
 	case reusecheck.VShutdown:
+		if k.self {
+			return refuse(ownEnd)
+		}
 		k.listen = false
 		w.call("shutdown(%s, 0x2)", k.r)
 		w.closeOther(k)
 	case reusecheck.VClose, reusecheck.VTimeWait:
-		if op.Verb == reusecheck.VClose && k.other != "" {
+		if op.Verb == reusecheck.VClose && (k.other != "" || k.self) {
 			w.call("setsockopt$sock_linger(%s, 0x1, 0xd, &(%s)={0x1, 0x0}, 0x8)", k.r, w.at())
 		}
 		k.listen = false
