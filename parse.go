@@ -77,7 +77,8 @@ func (l Limits) orDefault() Limits {
 // in brackets, in an inherit without a port too. Numbers are decimal without
 // leading zeros. An unaccepted connection stays in its listener's queue and is
 // reset when the listener stops; without the word its other end is accepted at
-// once.
+// once. A socket that connects to itself has no other end: it is an owner once,
+// nothing of it waits, and its timewait leaves one entry.
 //
 // The cpu=N of a socket is SO_INCOMING_CPU: it wants the connections that arrive
 // on processor N, from 0 to 1023, and set NAME cpu=none takes that back. The cpu=N

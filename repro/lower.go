@@ -70,7 +70,8 @@ func (l *lowering) step(s *reusecheck.Step) error {
 	case k.queued && op.Verb == reusecheck.VShutdown:
 		return l.refuse("the other end, which would end it, waits in the listener's queue")
 	case k.self && op.Verb == reusecheck.VShutdown:
-		return l.refuse(ownEnd)
+		k.self = false
+		return l.judged(s, k, call{"shut_down_self", []any{variable(k.v)}})
 	}
 	k.self = false
 	fn, ok := map[reusecheck.Verb]string{

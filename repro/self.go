@@ -6,9 +6,6 @@ import (
 	"github.com/reusecheck/reusecheck"
 )
 
-// ownEnd says why no program shuts down a socket that is connected to itself.
-const ownEnd = "the socket is its own other end, and would leave a TIME_WAIT socket of which the trace knows nothing"
-
 // bound is where a step leaves a socket that was bound to at before, as the trace
 // writes it; another step than a bind that is granted leaves it there.
 func bound(at netip.AddrPort, s *reusecheck.Step) netip.AddrPort {

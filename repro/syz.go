@@ -96,7 +96,7 @@ func (w *syz) step(s *reusecheck.Step) error {
 		return w.set(k, op, refuse)
 	case reusecheck.VShutdown:
 		if k.self {
-			return refuse(ownEnd)
+			return refuse("the socket is its own other end and would stay in TIME_WAIT, which no call of the tool's descriptions ends")
 		}
 		k.listen = false
 		w.call("shutdown(%s, 0x2)", k.r)
