@@ -139,16 +139,16 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 	return t.judgeReached(f, got, got)
 }
 
-// fromOnly is a flow from the only port that its start can be, if that is the one
-// that it goes to: then it meets itself, whichever port the stack looked at first.
+// fromOnly is a flow that may meet itself from the only port that it can start at,
+// whichever the stack looks at first.
 func (t *TCP) fromOnly(m *member, f flow, r reusecheck.PortRange) flow {
-	if f.src.Addr() != f.dst.Addr() || !r.Contains(f.dst.Port()) {
+	if !f.from(f.dst.Port()).meetsItself() {
 		return f
 	}
 	keep := len(t.conflicts)
 	s := t.supplyOfFlow(m, f, r)
 	t.conflicts = t.conflicts[:keep]
-	if s.fits == 1 && s.maybe == 0 && s.lowest == f.dst.Port() {
+	if s.fits == 1 && s.maybe == 0 {
 		return f.from(s.lowest)
 	}
 	return f
