@@ -65,6 +65,15 @@ func (f Family) String() string { return nameOf(familyNames[:], int(f), "family"
 // Is6 reports whether f is an IPv6 family.
 func (f Family) Is6() bool { return f == TCP6 || f == UDP6 }
 
+// Of is the family of f's protocol for an address: IPv4 for one in the plain form,
+// else IPv6.
+func (f Family) Of(a netip.Addr) Family {
+	if f.Is6() != a.Is4() {
+		return f
+	}
+	return [...]Family{TCP4: TCP6, TCP6: TCP4, UDP4: UDP6, UDP6: UDP4}[f]
+}
+
 // IsUDP reports whether f is a UDP family.
 func (f Family) IsUDP() bool { return f == UDP4 || f == UDP6 }
 
@@ -126,8 +135,8 @@ var devNames = [...]string{NoDev: "none", DevLo: "lo", Dev1: "d1", Dev2: "d2"}
 func (d Dev) String() string { return nameOf(devNames[:], int(d), "device") }
 
 // CPU is a processor of the machine: the one that a socket wants its connections
-// from (SO_INCOMING_CPU), or the one that a connection arrives on. The zero value
-// is none; [Processor] gives the others.
+// or datagrams from (SO_INCOMING_CPU), or the one that they arrive on. The zero
+// value is none; [Processor] gives the others.
 type CPU uint16
 
 // NoCPU is no processor: a socket that asked for none, a connection of which

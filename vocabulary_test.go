@@ -83,6 +83,17 @@ func TestTheCanonicalAddressOfAFamily(t *testing.T) {
 	}
 }
 
+func TestAFamilyHasATwinOfItsProtocolForEveryAddress(t *testing.T) {
+	four, six, mapped := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1"), netip.MustParseAddr("::ffff:127.0.0.1")
+	for _, p := range [][2]Family{{TCP4, TCP6}, {UDP4, UDP6}} {
+		for _, f := range p {
+			if f.Of(four) != p[0] || f.Of(six) != p[1] || f.Of(mapped) != p[1] {
+				t.Errorf("%s: %s, %s, %s", f, f.Of(four), f.Of(six), f.Of(mapped))
+			}
+		}
+	}
+}
+
 func TestARangeOfPorts(t *testing.T) {
 	r := PortRange{5, 7}
 	for p, want := range map[uint16]bool{4: false, 5: true, 7: true, 8: false} {

@@ -241,7 +241,7 @@ func TestKindsShareTheStepsOfTheirSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, r := newMenu(w), newRegistry()
+		m, r := newMenu(packed, w), newRegistry()
 		rnd := rand.New(rand.NewPCG(1, 1))
 		for range 400 {
 			s := rc.Socket{ID: rc.ID(rnd.IntN(3)), Opts: rc.Opt(rnd.IntN(4)), UID: w.UIDs[rnd.IntN(len(w.UIDs))], Dev: w.Devs[rnd.IntN(len(w.Devs))],

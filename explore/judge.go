@@ -15,7 +15,7 @@ type Judge struct {
 
 // NewJudge judges by the given properties, all of spec.TCP's for none.
 func NewJudge(kernel *model.Profile, props []*spec.Property) *Judge {
-	return JudgeOf(spec.TCP, kernel.New(), props)
+	return JudgeOf(packed, kernel.New(), props)
 }
 
 // JudgeOf judges a stack of any system.

@@ -12,6 +12,9 @@ import (
 	"github.com/reusecheck/reusecheck/spec"
 )
 
+// packed is the system whose states this engine knows as words.
+var packed = spec.TCP
+
 // Search is an exploration of every reachable state of a small world.
 type Search struct {
 	Kernel     *model.Profile
@@ -120,13 +123,13 @@ func (s *Search) engine() (*engine, error) {
 	if n < 1 || n > model.MaxSockets {
 		return nil, fmt.Errorf("%d sockets cannot be explored: give a number from 1 to %d", n, model.MaxSockets)
 	}
-	e := &engine{kernel: s.Kernel, world: s.World, config: config(s.World), sockets: n, menu: newMenu(s.World),
+	e := &engine{kernel: s.Kernel, world: s.World, config: config(packed, s.World), sockets: n, menu: newMenu(packed, s.World),
 		passive: passive(s.World), reduce: !s.Unreduced, thorough: s.thorough}
 	e.registry, e.ports = newRegistry(), newRegistry()
 	e.group = []*model.Renaming{model.NoRenaming()}
 	props := s.Properties
 	if len(props) == 0 {
-		props = spec.TCP.Properties
+		props = packed.Properties
 	}
 	for _, p := range props {
 		e.precise = e.precise || p == spec.Precise

@@ -78,6 +78,7 @@ type stepper struct {
 	restored       bool
 	origin, judged *oracle.TCP
 	skipped        map[string]int
+	count          func(port uint16) int // listeners, for the menu
 }
 
 func (e *engine) stepper() (*stepper, error) {
@@ -88,6 +89,7 @@ func (e *engine) stepper() (*stepper, error) {
 	s := &stepper{e: e, codec: c, base: e.kernel.New(), work: e.kernel.New(),
 		origin: oracle.New(), judged: oracle.New(), skipped: map[string]int{}}
 	s.kinds, s.ports = newKinds(e, c, e.registry), newKinds(e, c, e.ports)
+	s.count = s.listeners
 	s.kinds.begin()
 	s.relation.init(len(e.menu.fresh))
 	return s, nil
@@ -190,27 +192,24 @@ func (s *stepper) perform(slot int, a *action, visit func(*transition) error) er
 	return visit(t)
 }
 
-// possible leaves out what a random search leaves out too: a connection of which
-// nobody can say who takes it.
+// possible leaves out what the menu leaves out, and a child for which there is no
+// room.
 func (s *stepper) possible(t *transition) bool {
 	switch t.op.Verb {
 	case rc.VInherit:
-		free := -1
-		for i := range s.e.sockets {
-			if s.slots[i] == nil {
-				free = i
-				break
-			}
-		}
-		if free < 0 {
+		if s.free < 0 {
 			return false
 		}
-		t.op.Child = rc.ID(free)
-		return s.e.world.Rivals || s.listeners(s.slots[t.slot].sock.Local.Port()) == 1
+		t.op.Child = rc.ID(s.free)
 	case rc.VConnect:
-		return s.listeners(t.op.Addr.Port()) <= 1
+	default:
+		return true
 	}
-	return true
+	s.before[0] = rc.Socket{}
+	if !t.act.fresh {
+		s.before[0] = s.slots[t.slot].sock
+	}
+	return s.e.menu.Clear(t.op, &s.before[0], s.count)
 }
 
 func (s *stepper) listeners(port uint16) (n int) {

@@ -130,7 +130,7 @@ func (w *Walk) begin() (*walking, error) {
 	if err := Fits(w.System, w.World); err != nil {
 		return nil, err
 	}
-	r := &walking{Walk: w, config: walkConfig(w.System, w.World), menu: walkMenu(w.World), seen: map[stateKey]int32{}, actOf: map[string]int32{},
+	r := &walking{Walk: w, config: walkConfig(w.System, w.World), menu: newMenu(w.System, w.World), seen: map[stateKey]int32{}, actOf: map[string]int32{},
 		classes: map[wrong]bool{}, steps: map[walkedKind]*Step{}, start: time.Now()}
 	for range max(1, w.Workers) {
 		x, err := newWalker(r)
@@ -180,8 +180,7 @@ func picks(w *spec.World) bool {
 
 // walkConfig is the namespace that a world's histories start in.
 func walkConfig(sys *spec.System, w *spec.World) rc.Config {
-	cfg := config(w)
-	cfg.System = sys.Name
+	cfg := config(sys, w)
 	if !picks(w) {
 		cfg.Ports = rc.PortRange{}
 	}

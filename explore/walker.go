@@ -160,7 +160,7 @@ func (w *walker) orders(yield func(rc.Order) bool) {
 		yield(append(slices.Clone(w.nets), ids(live, 0)...))
 		return
 	}
-	stay := w.r.menu.settled()
+	stay := firstOwn(w.r.World)
 	base := ids(live, 0)
 	base = base[:len(base)-len(ids(live, stay))]
 	for nets := range ties(byText(w.nets, func(id rc.ID) []byte { return inside(live, id) })) {
@@ -262,7 +262,7 @@ func (w *walker) steps() error {
 	if !w.r.menu.room(live, w.r.Sockets) {
 		return nil
 	}
-	for _, kind := range w.r.menu.births(nets, first) {
+	for _, kind := range w.r.menu.births(live, nets, first) {
 		if err := w.fresh(kind); err != nil {
 			return err
 		}

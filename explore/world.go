@@ -257,8 +257,8 @@ func fits(f rc.Family, a netip.Addr) bool { return f.Is6() == a.Is6() }
 
 // config is the namespace that a world's histories start in: automatic ports
 // are the ports in play.
-func config(w *spec.World) rc.Config {
-	return rc.Config{System: rc.TCP, Sysctl: w.Sysctls,
+func config(sys *spec.System, w *spec.World) rc.Config {
+	return rc.Config{System: sys.Name, Sysctl: w.Sysctls,
 		Ports: rc.PortRange{Lo: w.Ports[0], Hi: w.Ports[len(w.Ports)-1]}}
 }
 

@@ -25,11 +25,11 @@ type Kernel struct {
 // is a stack's that failed, or the context's; what a stack cannot test is noted
 // in its cells.
 func Fill(ctx context.Context, kinds []Kind, kernels []Kernel, running bool, progress func(done, all int)) (*Matrix, error) {
-	m := &Matrix{System: reusecheck.TCP, Running: running, Kinds: kinds, Columns: columns(kinds)}
-	sys := spec.TCP
-	if len(kinds) > 0 && kinds[0].Family.IsUDP() {
-		m.System, sys = reusecheck.UDP, spec.UDP
+	sys := spec.Default
+	if len(kinds) > 0 {
+		sys = spec.OfFamily(kinds[0].Family)
 	}
+	m := &Matrix{System: sys.Name, Running: running, Kinds: kinds, Columns: columns(kinds)}
 	var machines []*spec.Machine
 	for _, k := range kernels {
 		m.Kernels = append(m.Kernels, k.Name)

@@ -19,7 +19,7 @@ type grammar struct {
 	uids  []uint32
 	devs  []rc.Dev
 	cpus  []rc.CPU
-	udp   bool
+	of    rc.Family // one of the trace's: the sockets are of its protocol
 	// inherited are the ports of inherits, 0 for the listener's.
 	inherited  []uint16
 	unaccepted bool // some connect is
@@ -124,7 +124,7 @@ func (r *run) world() (g grammar, ok bool) {
 	g.cpus = cpus[:min(len(cpus), distinct(d, func(op *rc.Op) rc.CPU { return op.CPU }))]
 	g.attrs = d.w[wAttrs] + 1
 	g.spare = r.opts.MaxPairs / 2
-	g.uids, g.devs, g.udp = uids, ds, d.ops[0].Family.IsUDP()
+	g.uids, g.devs, g.of = uids, ds, d.ops[0].Family
 	g.addLines(six, four, opts)
 	g.addSets(opts)
 	return g, true
@@ -155,11 +155,7 @@ func (g *grammar) enrich() {
 // addLines makes the socket lines of the families, with any of the options.
 func (g *grammar) addLines(six, four bool, used rc.Opt) {
 	g.lines = nil
-	fs := []rc.Family{rc.TCP4, rc.TCP6}
-	if g.udp {
-		fs = []rc.Family{rc.UDP4, rc.UDP6}
-	}
-	for _, f := range fs {
+	for _, f := range []rc.Family{g.of.Of(one4), g.of.Of(one6)} {
 		if f.Is6() && !six || !f.Is6() && !four {
 			continue
 		}

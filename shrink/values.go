@@ -92,8 +92,10 @@ func withPort(a netip.AddrPort, p uint16) netip.AddrPort { return netip.AddrPort
 func fits(f rc.Family, a netip.Addr) bool { return f.Is6() != a.Is4() }
 
 // simplest is the first address of a family.
-func simplest(f rc.Family) netip.Addr {
-	if f.Is6() {
+func simplest(f rc.Family) netip.Addr { return one(f.Is6()) }
+
+func one(six bool) netip.Addr {
+	if six {
 		return one6
 	}
 	return one4
@@ -129,7 +131,7 @@ func translated(a netip.Addr, six, native bool) netip.Addr {
 // translate moves op to the other family.
 func translate(op *rc.Op, six, native bool) {
 	if op.Verb == rc.VSocket && op.Family.Is6() != six {
-		op.Family = otherFamily(op.Family)
+		op.Family = op.Family.Of(one(six))
 		if !six {
 			op.Opts &^= rc.V6Only
 		}
@@ -141,18 +143,6 @@ func translate(op *rc.Op, six, native bool) {
 	if !op.Addr.IsValid() {
 		op.Addr = netip.AddrPort{}
 	}
-}
-
-func otherFamily(f rc.Family) rc.Family {
-	switch f {
-	case rc.TCP4:
-		return rc.TCP6
-	case rc.TCP6:
-		return rc.TCP4
-	case rc.UDP4:
-		return rc.UDP6
-	}
-	return rc.UDP4
 }
 
 // families moves one socket, its children and their addresses to the other

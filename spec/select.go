@@ -57,7 +57,7 @@ func SelectSystems(names ...string) ([]*System, error) {
 func SystemOf(t *reusecheck.Trace) (*System, error) {
 	name := t.Config.System
 	if name == "" {
-		name = reusecheck.TCP
+		name = Default.Name
 	}
 	for _, s := range Systems {
 		if s.Name == name {
@@ -65,6 +65,13 @@ func SystemOf(t *reusecheck.Trace) (*System, error) {
 		}
 	}
 	return nil, &reusecheck.Unsupported{What: "system " + string(name), Why: "no oracle is there for it yet"}
+}
+
+// OfFamily is the system whose sockets are of a family: the first one, for
+// TIME_WAIT sockets are TCP's.
+func OfFamily(f reusecheck.Family) *System {
+	i := slices.IndexFunc(Systems, func(s *System) bool { return slices.Contains(s.World().Families, f) })
+	return Systems[max(i, 0)]
 }
 
 func didYouMean(word string, known []string) string {

@@ -431,13 +431,10 @@ func lineOf(t *reusecheck.Trace, id reusecheck.ID) (line reusecheck.Op) {
 // withReset is a trace with a plain bind directly before its last step.
 func withReset(t *reusecheck.Trace, at netip.AddrPort) *reusecheck.Trace {
 	c := *t
-	family := reusecheck.TCP4
-	if at.Addr().Is6() {
-		family = reusecheck.TCP6
-	}
 	id := reusecheck.ID(len(t.Names))
 	n := len(t.Steps) - 1
-	reset, binder := reusecheck.NewSocket(id, family, 0), lineOf(t, t.Steps[n].Op.Sock)
+	binder := lineOf(t, t.Steps[n].Op.Sock)
+	reset := reusecheck.NewSocket(id, binder.Family.Of(at.Addr()), 0)
 	reset.HasNet, reset.Net = binder.HasNet, binder.Net
 	name := "reset"
 	for slices.Contains(t.Names, name) {

@@ -6,7 +6,8 @@ import (
 )
 
 // System is one short cut under test, as the engines see it: an oracle,
-// properties, a generator. No engine knows which system it runs.
+// properties, the steps that there are, and what else the engines ask of it. No
+// engine knows which system it runs.
 type System struct {
 	Name       reusecheck.System
 	Doc        string
@@ -22,13 +23,33 @@ type System struct {
 	Say func(*Observation, Violation) string
 	// Steps is the length of a random history, 0 for [DefaultSteps].
 	Steps int
+	// Explored is the world that is explored where none is named, in the words of
+	// package explore.
+	Explored string
+	// Packed says that package model packs the system's states into words, so that
+	// package explore has an engine for them beside the one that plays histories.
+	Packed bool
+	// Cache is the property of a cache that each port has, which can be read on a
+	// running kernel, and which a plain bind elsewhere on the port empties; nil for
+	// a system without.
+	Cache *Property
+	// Unproved says why an argument about one cache and one owner does not carry
+	// over to it, "" where it does.
+	Unproved string
+	// Needs names what a machine must have for anything to be tested on it, in the
+	// words of package live's features; Alone says why histories cannot be played
+	// on it side by side, "" where they can.
+	Needs []string
+	Alone string
 	// World is the default domain of the generator.
 	World func() *World
 	// NewOracle makes the reference, NewGhost the cache that the documented
-	// intent would keep, NewGenerator a source of operations in a world.
+	// intent would keep, NewGenerator a source of operations in a world, NewMenu
+	// the list of them.
 	NewOracle    func() Oracle
 	NewGhost     func() Ghost
 	NewGenerator func(*World) Generator
+	NewMenu      func(*World) Menu
 }
 
 // Property finds one of the system's properties by name.

@@ -14,10 +14,15 @@ var TimeWait = &System{
 	Lasting:      true,
 	Steps:        28, // two namespaces, each with a pair and its exit, take 16
 	Say:          sayTimeWait,
+	Explored:     "exits",
+	Unproved:     "whether an exit walks is decided by counts of sockets, which no pair of a cache and an owner shows",
+	Needs:        []string{"namespace exit"},
+	Alone:        "what exits at the same time is one batch to the kernel",
 	World:        TimeWaitWorld,
 	NewOracle:    func() Oracle { return oracle.NewTimeWait() },
 	NewGhost:     func() Ghost { return &remains{} },
 	NewGenerator: newTimeWaitGenerator,
+	NewMenu:      newTCPMenu,
 }
 
 // TimeWaitWorld is everything that a history of namespaces is made of, in small

@@ -9,16 +9,20 @@ import (
 // at every socket of the port, and its 4-tuple table, which stands in for a score
 // of every socket.
 var UDP = &System{
-	Name:         reusecheck.UDP,
-	Doc:          "address slots and the 4-tuple table of connected sockets",
-	Properties:   []*Property{Lookup, SoundLook, CompleteLook, PreciseTable, TableStructure},
-	Lasting:      true,
-	Steps:        32, // a crowd takes 22
-	Say:          sayUDP,
+	Name:       reusecheck.UDP,
+	Doc:        "address slots and the 4-tuple table of connected sockets",
+	Properties: []*Property{Lookup, SoundLook, CompleteLook, PreciseTable, TableStructure},
+	Lasting:    true,
+	Steps:      32, // a crowd takes 22
+	Say:        sayUDP,
+	Explored:   "tuple",
+	Unproved: "its bind ends at the first socket of a list that stands in the way, so that the answer depends on two owners and their order, " +
+		"and its look-up is a maximum over all sockets, groups and counters included",
 	World:        UDPWorld,
 	NewOracle:    func() Oracle { return oracle.NewUDP() },
 	NewGhost:     func() Ghost { return &admissions{} },
 	NewGenerator: newUDPGenerator,
+	NewMenu:      newUDPMenu,
 }
 
 // UDPWorld is everything that a UDP trace can say, in small domains.
@@ -29,7 +33,7 @@ func UDPWorld() *World {
 		reusecheck.VBind: true, reusecheck.VListen: true, reusecheck.VConnect: true, reusecheck.VSet: true,
 		reusecheck.VShutdown: true, reusecheck.VDisconnect: true, reusecheck.VClose: true, reusecheck.VSend: true,
 	}
-	w.OtherPort, w.Rivals, w.Sysctls, w.CPUs = false, false, nil, nil
+	w.OtherPort, w.Rivals, w.Sysctls = false, false, nil
 	w.Crowds, w.Arrivals = true, true
 	return w
 }

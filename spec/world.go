@@ -17,8 +17,8 @@ type World struct {
 	Options  reusecheck.Opt
 	UIDs     []uint32
 	Devs     []reusecheck.Dev
-	// CPUs are the processors that sockets ask for and connections arrive on, the
-	// first of them none; empty for a world without.
+	// CPUs are the processors that sockets ask for and connections and datagrams
+	// arrive on, the first of them none; empty for a world without.
 	CPUs    []reusecheck.CPU
 	Verbs   map[reusecheck.Verb]bool
 	Fields  map[reusecheck.Field]bool // what set may change
@@ -129,8 +129,8 @@ var words = []struct {
 	{"dev", "no devices", func(w *World) { w.Devs = []reusecheck.Dev{reusecheck.NoDev}; delete(w.Fields, reusecheck.SetDev) }},
 	{"uid", "one user", func(w *World) { w.UIDs = w.UIDs[:1]; delete(w.Fields, reusecheck.SetUID) }},
 	{"cpu", "no processors", func(w *World) { w.CPUs = nil }},
-	{"v4", "no IPv4 sockets", dropFamily(reusecheck.TCP4, reusecheck.UDP4)},
-	{"v6", "no IPv6 sockets", dropFamily(reusecheck.TCP6, reusecheck.UDP6)},
+	{"v4", "no IPv4 sockets", dropFamily(false)},
+	{"v6", "no IPv6 sockets", dropFamily(true)},
 	{"mapped", "no v4-mapped addresses", dropAddrs(netip.Addr.Is4In6)},
 	{"wildcard", "no wildcard addresses", dropAddrs(func(a netip.Addr) bool { return a.Unmap().IsUnspecified() })},
 	{"v6only", "no v6only sockets", dropOption(reusecheck.V6Only)},
@@ -188,9 +188,9 @@ func dropVerbs(vs ...reusecheck.Verb) func(*World) {
 	}
 }
 
-func dropFamily(fs ...reusecheck.Family) func(*World) {
+func dropFamily(six bool) func(*World) {
 	return func(w *World) {
-		w.Families = slices.DeleteFunc(w.Families, func(f reusecheck.Family) bool { return slices.Contains(fs, f) })
+		w.Families = slices.DeleteFunc(w.Families, func(f reusecheck.Family) bool { return f.Is6() == six })
 		dropAddrs(func(a netip.Addr) bool {
 			return !slices.ContainsFunc(w.Families, func(f reusecheck.Family) bool { return fits(f, a) })
 		})(w)

@@ -130,7 +130,7 @@ func historyRows(systems, ids []string) ([]bench.SystemRow, error) {
 }
 
 func newBenchShrink(std streams) *cobra.Command {
-	system, kernel, starts, checks, misses := string(spec.TCP.Name), defaultKernel, 1000, 10*spec.DefaultChecks, false
+	system, kernel, starts, checks, misses := string(spec.Default.Name), defaultKernel, 1000, 10*spec.DefaultChecks, false
 	cmd := &cobra.Command{
 		Use:   "shrink",
 		Short: "shrink many failing histories of each finding, and see how many end in the same trace",

@@ -62,19 +62,15 @@ and takes a --depth.
   checker explore --system timewait --sockets 4`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("world") && defaultWorlds[f.system] != "" {
-				f.world = defaultWorlds[f.system]
-			}
 			return exploreWorld(cmd, std, &f)
 		},
 	}
 	addKernel(cmd, &f.kernel)
 	addProperties(cmd, &f.properties)
 	fs := cmd.Flags()
-	fs.StringVar(&f.system, "system", string(reusecheck.TCP), "system to explore")
+	fs.StringVar(&f.system, "system", string(spec.Default.Name), "system to explore")
 	complete(cmd, "system", systemWords)
-	fs.StringVar(&f.world, "world", defaultWorlds[string(reusecheck.TCP)], "the world, in words (udp: "+
-		defaultWorlds[string(reusecheck.UDP)]+", timewait: "+defaultWorlds[string(reusecheck.TimeWaitExit)]+")")
+	fs.StringVar(&f.world, "world", spec.Default.Explored, "the world, in words ("+otherWorlds()+")")
 	fs.IntVar(&f.depth, "depth", 0, "of systems other than tcp: steps of a history at most (0: as many as there are)")
 	fs.StringSliceVar(&f.without, "without", nil, "take these parts out of the world, joined by commas")
 	fs.IntVar(&f.sockets, "sockets", 3, "sockets at one time, accepted children included")
@@ -89,8 +85,16 @@ and takes a --depth.
 	return cmd
 }
 
-// defaultWorlds are the worlds of the systems where none is given.
-var defaultWorlds = map[string]string{"tcp": "v4", "udp": "tuple", "timewait": "exits"}
+// otherWorlds are the worlds of the other systems where none is given.
+func otherWorlds() string {
+	var s []string
+	for _, sys := range spec.Systems {
+		if sys != spec.Default {
+			s = append(s, string(sys.Name)+": "+sys.Explored)
+		}
+	}
+	return strings.Join(s, ", ")
+}
 
 func exploreWorldHelp() string {
 	var b strings.Builder
@@ -111,6 +115,9 @@ func exploreWorld(cmd *cobra.Command, std streams, f *exploreFlags) error {
 		return fmt.Errorf("--system is %q: explore one at a time", f.system)
 	}
 	sys := systems[0]
+	if !cmd.Flags().Changed("world") {
+		f.world = sys.Explored
+	}
 	x := &exploration{flags: f, system: sys, report: &reporter{std: std, json: f.json, dir: f.dir}}
 	if x.kernel, err = model.ParseOf(sys.Name, f.kernel); err != nil {
 		return err
@@ -163,9 +170,9 @@ func (x *exploration) prepare() error {
 	}
 	x.judge = explore.JudgeOf(x.system, stack, props)
 	progress := func(s explore.Stats) { x.report.meter.set(int(s.States)) }
-	if x.system == spec.TCP {
+	if x.packed = x.system.Packed; x.packed {
 		if f.depth != 0 {
-			return fmt.Errorf("--depth is for systems other than tcp: the states of tcp are explored to the end")
+			return fmt.Errorf("--depth is for systems other than %[1]s: the states of %[1]s are explored to the end", packedSystems())
 		}
 		x.search = &explore.Search{Kernel: x.kernel, World: world, Sockets: f.sockets, Properties: props, Workers: f.workers,
 			Memory: memory, Unreduced: f.unreduced, Checkpoint: f.checkpoint, Progress: progress}
@@ -173,9 +180,9 @@ func (x *exploration) prepare() error {
 	}
 	switch {
 	case f.checkpoint != "":
-		return fmt.Errorf("--checkpoint is for tcp: of other systems a state is the history that leads to it, and is not saved")
+		return fmt.Errorf("--checkpoint is for %s: of other systems a state is the history that leads to it, and is not saved", packedSystems())
 	case f.unreduced:
-		return fmt.Errorf("--unreduced is for tcp: of other systems only sockets and namespaces are interchangeable")
+		return fmt.Errorf("--unreduced is for %s: of other systems only sockets and namespaces are interchangeable", packedSystems())
 	case f.depth < 0:
 		return fmt.Errorf("--depth is %d: give a number of steps, or 0 for as many as there are", f.depth)
 	}
@@ -183,6 +190,9 @@ func (x *exploration) prepare() error {
 		Workers: f.workers, Memory: memory, Progress: progress}
 	return nil
 }
+
+// packedSystems are those with an engine of their own.
+func packedSystems() string { return systemsThat(func(sys *spec.System) bool { return sys.Packed }) }
 
 func (x *exploration) stack() (reusecheck.Stack, error) { return x.kernel.Stack(x.system.Name) }
 
@@ -194,6 +204,7 @@ type exploration struct {
 	report *reporter
 	judge  *explore.Judge
 	search searcher
+	packed bool // it has an engine of its own
 }
 
 func (x *exploration) run(ctx context.Context) error {
@@ -231,7 +242,7 @@ func (x *exploration) run(ctx context.Context) error {
 func (x *exploration) words() string {
 	f := x.flags
 	s := fmt.Sprintf("checker explore --kernel %s --world %q --sockets %d", f.kernel, f.world, f.sockets)
-	if x.system != spec.TCP {
+	if x.system != spec.Default {
 		s = fmt.Sprintf("checker explore --system %s --kernel %s --world %q --sockets %d", f.system, f.kernel, f.world, f.sockets)
 	}
 	if f.depth > 0 {
@@ -308,7 +319,7 @@ func (x *exploration) close(o *explore.Outcome) error {
 			count(o.Covered, "step"), o.Uncovered)
 	}
 	fmt.Fprintf(std.out, "again: %s\n", x.words())
-	if x.system != spec.TCP {
+	if !x.packed {
 		fmt.Fprintf(std.errs, "%.1f s, %.0f states/s, %.0f transitions/s with %s; some %.0f bytes a state\n", o.Seconds,
 			float64(o.States)/max(o.Seconds, 1e-9), o.Rate(), count(f.workers, "worker"), float64(o.Bytes)/float64(max(o.States, 1)))
 		return nil
@@ -321,7 +332,7 @@ func (x *exploration) close(o *explore.Outcome) error {
 
 // on names what was explored.
 func (x *exploration) on() string {
-	if x.system == spec.TCP {
+	if x.system == spec.Default {
 		return x.flags.kernel
 	}
 	return x.flags.kernel + ", " + x.flags.system

@@ -33,6 +33,17 @@ func systemWords(string) []string {
 	return s
 }
 
+// systemsThat names the systems of which something is so.
+func systemsThat(is func(*spec.System) bool) string {
+	var s []string
+	for _, sys := range spec.Systems {
+		if is(sys) {
+			s = append(s, string(sys.Name))
+		}
+	}
+	return joined(s)
+}
+
 func addProperties(cmd *cobra.Command, names *[]string) {
 	cmd.Flags().StringSliceVar(names, "property", nil, "properties to judge, joined by commas (all of them)")
 	complete(cmd, "property", func(string) []string {

@@ -114,7 +114,7 @@ func (r *reporter) close(s summary) {
 		return
 	}
 	on := s.Kernel
-	if s.System != string(reusecheck.TCP) {
+	if s.System != string(spec.Default.Name) {
 		on += ", " + s.System
 	}
 	fmt.Fprintf(r.std.out, "%s on %s: %d histories, %d steps, %d %% granted\n",

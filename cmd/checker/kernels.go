@@ -71,7 +71,7 @@ func listKernels(out io.Writer, sys *spec.System, p *model.Profile, asJSON bool)
 		return jsonKernels(out, sys, generations, changes)
 	}
 	first := ""
-	if sys != spec.Systems[0] {
+	if sys != spec.Default {
 		first = "\n"
 	}
 	if _, err := fmt.Fprintf(out, "%sKernels of %s, %s:\n", first, sys.Name, sys.Doc); err != nil {

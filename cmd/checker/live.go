@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,7 +86,7 @@ It needs root, or a user namespace, in which several users cannot be tested.
 	fs := cmd.Flags()
 	fs.StringVar(&f.kernel, "kernel", "", "modelled kernel to compare with (picked from the running release)")
 	complete(cmd, "kernel", kernelWords)
-	fs.StringVar(&f.system, "system", string(spec.TCP.Name), "system to test")
+	fs.StringVar(&f.system, "system", string(spec.Default.Name), "system to test")
 	complete(cmd, "system", systemWords)
 	addProperties(cmd, &f.properties)
 	fs.BoolVar(&f.self, "self", false, "hold the kernel to itself, without a model")
@@ -147,7 +148,7 @@ func (f *liveFlags) run(cmd *cobra.Command, std streams) error {
 		cmd: cmd, budget: &f.budget, report: r, world: world, stack: k.stack,
 		kernel: running.String(), words: "checker live", system: sys,
 	}
-	if sys != spec.TCP {
+	if sys != spec.Default {
 		h.words += " --system " + string(sys.Name)
 	}
 	if h.kernels, err = reusecheck.ParseKernels(profile.Generation.Name); err != nil {
@@ -188,25 +189,26 @@ func (f *liveFlags) hunt(ctx context.Context, h *hunt, profile *model.Profile, p
 	if err := h.run(ctx); err != nil || !f.observe {
 		return err
 	}
-	h.system, h.props, h.kernel = of, []*spec.Property{spec.Precise}, running
-	h.words = words + " --observe --property precise"
+	h.system, h.props, h.kernel = of, []*spec.Property{of.Cache}, running
+	h.words = words + " --observe --property " + of.Cache.Name
 	return h.run(ctx)
 }
 
-// pickSystem is the system that was named. Only TCP has caches to read, and a
-// plain bind that changes no answer.
+// pickSystem is the system that was named. A kernel can be held to itself, or its
+// caches read, only where a system has them.
 func (f *liveFlags) pickSystem() (*spec.System, error) {
 	systems, err := spec.SelectSystems(f.system)
 	if err != nil {
 		return nil, err
 	}
 	switch sys := systems[0]; {
-	case sys == spec.TimeWait && f.budget.workers > 1:
-		return nil, errors.New("--workers is for other systems: what exits at the same time is one batch to the kernel")
-	case sys == spec.TCP || !f.self && !f.observe:
+	case sys.Alone != "" && f.budget.workers > 1:
+		return nil, fmt.Errorf("--workers is for other systems: %s", sys.Alone)
+	case sys.Cache != nil || !f.self && !f.observe:
 		return sys, nil
 	}
-	return nil, fmt.Errorf("--self and --observe are for the caches of tcp, not for %s", f.system)
+	return nil, fmt.Errorf("--self and --observe are for the caches of %s, not for %s",
+		systemsThat(func(sys *spec.System) bool { return sys.Cache != nil }), f.system)
 }
 
 // kernelStacks opens the running kernel, once for each worker.
@@ -265,9 +267,6 @@ var needs = map[string]string{
 	"packet sockets": "arrival",
 }
 
-// needsOf are those of one system.
-var needsOf = map[*spec.System]string{spec.TimeWait: "namespace exit"}
-
 // reachable is the world less what this machine cannot test, which it says.
 func (f *liveFlags) reachable(std streams, k *kernelStacks, sys *spec.System) (*spec.World, error) {
 	world, err := f.budget.world(sys)
@@ -280,7 +279,7 @@ func (f *liveFlags) reachable(std streams, k *kernelStacks, sys *spec.System) (*
 	}
 	k.stacks = append(k.stacks, s)
 	for _, have := range s.Features() {
-		if !have.OK && needsOf[sys] == have.Name {
+		if !have.OK && slices.Contains(sys.Needs, have.Name) {
 			return nil, &reusecheck.Unsupported{What: "system " + string(sys.Name), Why: have.Why}
 		}
 		word := needs[have.Name]
@@ -316,7 +315,7 @@ func huntSelf(ctx context.Context, h *hunt) error {
 	}
 	h.report.meter = newMeter(h.report.std.errs, "histories", h.budget.checks)
 	self := &spec.Self{
-		System: spec.TCP, Kernel: kernel, World: h.world, Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps,
+		System: h.system, Kernel: kernel, World: h.world, Seed: h.budget.seed, Checks: h.budget.checks, Steps: h.budget.steps,
 		Progress: func(s spec.SelfStats) { h.report.meter.set(s.Histories) },
 	}
 	finder := &shrink.FlipFinder{Self: self, Kernels: h.kernels}

@@ -15,6 +15,7 @@ import (
 	"github.com/reusecheck/reusecheck/live"
 	"github.com/reusecheck/reusecheck/matrix"
 	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 type matrixFlags struct {
@@ -136,10 +137,7 @@ func (f *matrixFlags) run(cmd *cobra.Command, std streams) error {
 
 // fill makes the matrix that was asked for, wherever.
 func (f *matrixFlags) fill(cmd *cobra.Command, std streams, kinds []matrix.Kind) (*matrix.Matrix, error) {
-	system := reusecheck.TCP
-	if kinds[0].Family.IsUDP() {
-		system = reusecheck.UDP
-	}
+	system := spec.OfFamily(kinds[0].Family).Name
 	models, err := f.models(system)
 	switch {
 	case err != nil:

@@ -166,7 +166,7 @@ func (f *replayFlags) runners() (func(*reusecheck.Trace) []runner, func(), error
 		}
 		system := t.Config.System
 		if _, err := spec.SystemOf(t); err != nil {
-			system = reusecheck.TCP // any: the run says what is lacking
+			system = spec.Default.Name // any: the run says what is lacking
 		}
 		var rs []runner
 		for _, p := range model.NamedOf(system, t.Kernels) {
