@@ -103,7 +103,7 @@ func (c *checker) fits(op *Op) *fault {
 		return &fault{msg: fmt.Sprintf("%s is not a step", op.Verb)}
 	case bad:
 		return &fault{msg: fmt.Sprintf("system %s has no %s", c.system, op.Verb)}
-	case c.system != TCP && (op.CPU != NoCPU || op.Field == SetCPU):
+	case c.system == TimeWaitExit && (op.CPU != NoCPU || op.Field == SetCPU):
 		return &fault{part: partCPU, msg: fmt.Sprintf("system %s has no processors", c.system)}
 	}
 	return nil

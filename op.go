@@ -50,7 +50,7 @@ const (
 	SetOpt Field = iota + 1 // the one option in Op.Opts, to Op.On
 	SetUID                  // the owner, to Op.UID
 	SetDev                  // the device, to Op.Dev
-	SetCPU                  // the processor whose connections it wants, to Op.CPU
+	SetCPU                  // the processor whose traffic it wants, to Op.CPU
 )
 
 // Op is one operation. Which fields count depends on the verb; the others are
@@ -70,7 +70,7 @@ type Op struct {
 	Field  Field  // set: what changes
 	UID    uint32 // socket, set
 	Dev    Dev    // socket, set; send: the device the datagram arrives on
-	CPU    CPU    // socket, set; inherit: the processor the connection arrives on
+	CPU    CPU    // socket, set; inherit, send: the processor the connection or datagram arrives on
 
 	// HasNet says that Net, the namespace of a socket, was given.
 	HasNet bool
@@ -135,7 +135,7 @@ func SetOwner(id ID, uid uint32) Op { return Op{Verb: VSet, Sock: id, Field: Set
 // SetDevice binds a live socket to another device, or to none.
 func SetDevice(id ID, dev Dev) Op { return Op{Verb: VSet, Sock: id, Field: SetDev, Dev: dev} }
 
-// SetProcessor lets a live socket prefer the connections of a processor, or of none.
+// SetProcessor lets a live socket prefer the connections or datagrams of a processor, or of none.
 func SetProcessor(id ID, cpu CPU) Op { return Op{Verb: VSet, Sock: id, Field: SetCPU, CPU: cpu} }
 
 // Shutdown shuts down for reading and writing: a listener stops listening.
@@ -157,6 +157,11 @@ func Expire(id ID) Op { return Op{Verb: VExpire, Sock: id} }
 // Send lets a UDP datagram arrive, on dev if it is given.
 func Send(from, to netip.AddrPort, dev Dev) Op {
 	return Op{Verb: VSend, From: from, Addr: to, Dev: dev}
+}
+
+// SendOn is Send of a datagram that arrives on a processor.
+func SendOn(from, to netip.AddrPort, dev Dev, cpu CPU) Op {
+	return Op{Verb: VSend, From: from, Addr: to, Dev: dev, CPU: cpu}
 }
 
 // NewNetns makes a network namespace.

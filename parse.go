@@ -67,7 +67,7 @@ func (l Limits) orDefault() Limits {
 //	close NAME
 //	timewait NAME
 //	expire NAME
-//	send ADDR:PORT -> ADDR:PORT [dev=DEV]
+//	send ADDR:PORT -> ADDR:PORT [dev=DEV] [cpu=N]
 //	netns NAME
 //	exit NAME[,NAME...]
 //
@@ -80,10 +80,10 @@ func (l Limits) orDefault() Limits {
 // once. A socket that connects to itself has no other end: it is an owner once,
 // nothing of it waits, and its timewait leaves one entry.
 //
-// The cpu=N of a socket is SO_INCOMING_CPU: it wants the connections that arrive
-// on processor N, from 0 to 1023, and set NAME cpu=none takes that back. The cpu=N
-// of an inherit is the processor that the connection arrives on; without it
-// nobody says which. Both are of system tcp.
+// The cpu=N of a socket is SO_INCOMING_CPU: it wants the connections or datagrams
+// that arrive on processor N, from 0 to 1023, and set NAME cpu=none takes that back.
+// The cpu=N of an inherit or a send is the processor that the connection or the
+// datagram arrives on; without it nobody says which. Both are of systems tcp and udp.
 //
 // A result is ok or an error's symbol; of bind, listen and connect also ok PORT,
 // the port that was picked; of send, instead of ok, the receiver's name or none;

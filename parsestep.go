@@ -18,7 +18,7 @@ var stepUsage = [...]string{
 	VClose:      "close NAME",
 	VTimeWait:   "timewait NAME",
 	VExpire:     "expire NAME",
-	VSend:       "send ADDR:PORT -> ADDR:PORT [dev=DEV]",
+	VSend:       "send ADDR:PORT -> ADDR:PORT [dev=DEV] [cpu=N]",
 	VNetns:      "netns NAME",
 	VExit:       "exit NAME[,NAME...]",
 }
@@ -260,15 +260,22 @@ func (p *parser) send(op *Op) (err *ParseError) {
 	if err != nil {
 		return err
 	}
-	if op.Addr, err = p.addrPort(to, true); err != nil || len(p.words) == 0 || p.resultsBegin() {
+	if op.Addr, err = p.addrPort(to, true); err != nil {
 		return err
 	}
-	w, _ := p.next(VSend, "dev=DEV")
-	key, value := p.keyValue(w)
-	if key != "dev" {
-		return p.errorAt(w.at, fmt.Sprintf("unexpected %q", w.text), stepUsage[VSend])
+	for len(p.words) > 0 && !p.resultsBegin() && err == nil {
+		w, _ := p.next(VSend, "dev=DEV or cpu=N")
+		key, value := p.keyValue(w)
+		switch {
+		case key == "dev" && op.Dev == NoDev && op.CPU == NoCPU:
+			op.Dev, err = p.device(value, false)
+		case key == "cpu" && op.CPU == NoCPU:
+			p.at[partCPU] = w.at
+			op.CPU, err = p.processor(value, false)
+		default:
+			return p.errorAt(w.at, fmt.Sprintf("unexpected %q", w.text), stepUsage[VSend])
+		}
 	}
-	op.Dev, err = p.device(value, false)
 	return err
 }
 

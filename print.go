@@ -116,6 +116,9 @@ func (op *Op) append(b []byte, names func(ID) string) []byte {
 		if op.Dev != NoDev {
 			word("dev=" + op.Dev.String())
 		}
+		if op.CPU != NoCPU {
+			word("cpu=" + op.CPU.String())
+		}
 	case VExit:
 		for i, id := range op.Batch {
 			if i == 0 {

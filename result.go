@@ -209,6 +209,7 @@ const (
 	BeatPeer    // ... is connected to the sender
 	BeatDevice  // ... is bound to the device
 	BeatFamily  // ... is an IPv4 socket, as the datagram is
+	BeatCPU     // ... asked for the processor
 	BeatNobody  // ... fits the datagram at all
 	RefuseFit   // the receiver does not fit the datagram
 
@@ -250,6 +251,7 @@ var reasonTexts = [...]string{
 	BeatPeer:          "it is connected to the sender",
 	BeatDevice:        "it is bound to the device",
 	BeatFamily:        "it is an IPv4 socket, as the datagram is",
+	BeatCPU:           "it asked for the processor that the datagram arrives on",
 	BeatNobody:        "it fits the datagram",
 	RefuseFit:         "it does not fit the datagram",
 	SkipWalk:          "no namespace of the batch has TIME_WAIT sockets",

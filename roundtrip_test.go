@@ -288,7 +288,7 @@ func (b *traceBuilder) operation() (Op, bool) {
 	case VSocket:
 		return b.socket(system), true
 	case VSend:
-		return Send(b.address(), b.address(), Dev(b.n(4))), system == UDP
+		return SendOn(b.address(), b.address(), Dev(b.n(4)), b.processor(system)), system == UDP
 	case VNetns:
 		return NewNetns(b.next), system == TimeWaitExit
 	case VExit:
@@ -405,7 +405,7 @@ func (b *traceBuilder) forget(id ID) {
 }
 
 func (b *traceBuilder) processor(system System) CPU {
-	if system != TCP {
+	if system == TimeWaitExit {
 		return NoCPU
 	}
 	return pick(&b.draws, NoCPU, Processor(0), Processor(1), Processor(MaxProcessor))

@@ -21,8 +21,8 @@ import (
 //     it before, or a disconnect or shutdown ended that for certain;
 //   - expire of what no timewait left behind, or a second time;
 //   - a verb or a family that the system does not have: send in udp only, netns
-//     and exit in timewait only, inherit, timewait and expire not in udp, cpu= in
-//     tcp only;
+//     and exit in timewait only, inherit, timewait and expire not in udp, cpu= not
+//     in timewait;
 //   - a result that the verb cannot have, an oracle's answer that agrees with
 //     the stated one;
 //   - a value that has no text: a title of two lines, an unknown device.
@@ -203,7 +203,7 @@ func (op *Op) malformed() string {
 	case VSend:
 		refuse(!op.Addr.Addr().IsValid() || !op.From.Addr().IsValid(), "an address is missing")
 		refuse(op.Addr.Addr().Zone() != "" || op.From.Addr().Zone() != "", "an address has a zone; a device is given with dev=")
-		rest.Addr, rest.From, rest.Dev = noAddr, noAddr, 0
+		rest.Addr, rest.From, rest.Dev, rest.CPU = noAddr, noAddr, 0, 0
 	case VSet:
 		refuse(op.Field == SetOpt && !isOneOpt(op.Opts), "set changes exactly one option")
 		refuse(op.Field < SetOpt || op.Field > SetCPU, "what to set is missing")

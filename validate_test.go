@@ -50,7 +50,6 @@ func TestValidateRefuses(t *testing.T) {
 		"what to set is missing":            steps(socket, Op{Verb: VSet}),
 		"the device is unknown":             steps(socket, SetDevice(0, 9)),
 		"the processor is none from 0":      steps(socket, SetProcessor(0, Processor(1024))),
-		"system udp has no processors":      in(UDP, steps(with(NewSocket(0, UDP4, 0), func(op *Op) { op.CPU = Processor(0) }))),
 		"system timewait has no processors": in(TimeWaitExit, steps(socket, InheritOn(0, 1, anyAddr, Processor(0)))),
 		"a field set that connect does not": steps(socket, with(Connect(0, anyAddr), func(op *Op) { op.CPU = Processor(0) })),
 		"the address is missing":            steps(socket, Bind(0, netip.AddrPort{})),

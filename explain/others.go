@@ -152,9 +152,9 @@ func setting(op *rc.Op, name string) string {
 	case op.Field == rc.SetDev:
 		return fmt.Sprintf("%s is bound to the device %s", name, op.Dev)
 	case op.Field == rc.SetCPU && op.CPU == rc.NoCPU:
-		return name + " wants the connections of no processor any more"
+		return name + " wants the traffic of no processor any more"
 	case op.Field == rc.SetCPU:
-		return fmt.Sprintf("%s wants the connections of processor %s", name, op.CPU)
+		return fmt.Sprintf("%s wants the traffic of processor %s", name, op.CPU)
 	case op.On:
 		return fmt.Sprintf("%s gets %s", name, op.Opts)
 	}
@@ -199,7 +199,11 @@ func (w *teller) left(port uint16) {
 func (w *teller) send() {
 	op, got := &w.o.Op, &w.o.Got
 	d := oracle.DatagramOf(*op)
-	w.say("A datagram from %s arrives for %s on %s.", op.From, op.Addr, d.Dev)
+	on := ""
+	if op.CPU != rc.NoCPU {
+		on = ", on processor " + op.CPU.String()
+	}
+	w.say("A datagram from %s arrives for %s on %s%s.", op.From, op.Addr, d.Dev, on)
 	var fits, misses []string
 	best := oracle.Fit(0)
 	var second oracle.Fit
@@ -209,15 +213,15 @@ func (w *teller) send() {
 			continue
 		}
 		w.out.Owners = append(w.out.Owners, w.t.Name(s.ID))
-		f := oracle.FitOf(s, &d)
+		f := oracle.FitOf(s, &d) // as it asked; what it received since is not told
 		if f == 0 {
 			misses = append(misses, fmt.Sprintf("%s (%s)", w.t.Name(s.ID), about(s)))
 			continue
 		}
 		fits = append(fits, fmt.Sprintf("%s (%s; it names %s)", w.t.Name(s.ID), about(s), f))
-		if f > best {
+		if f.Better(best) {
 			best, second = f, best
-		} else if f > second && f != best {
+		} else if f.Better(second) && f != best {
 			second = f
 		}
 	}
@@ -242,7 +246,7 @@ func (w *teller) send() {
 		w.say("%s gets it: the 4-tuple table of connected sockets has it under these very addresses and ports, so no socket is scored.", who)
 	case got.Reason == rc.TakeGroup:
 		w.say("%s gets it: its reuseport group fits best, and a hash of the addresses and ports picks one of %s.", who, listed(w.names(got.Lookup.Could), most))
-	case w.o.Verdict.Agrees && second != 0:
+	case w.o.Verdict.Agrees && second != 0 && best.Better(second):
 		w.say("%s gets it: the kernel scored %s, and of all that it fits %s is the best: %s.", who, plural(got.Visited, "socket"), who, best.Beats(second))
 	default:
 		w.say("%s gets it: the kernel scored %s, and %s.", who, plural(got.Visited, "socket"), got.Reason)

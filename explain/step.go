@@ -134,6 +134,6 @@ func (w *teller) socket() {
 		w.say("It is bound to the device %s.", op.Dev)
 	}
 	if op.CPU != rc.NoCPU {
-		w.say("It wants the connections of processor %s.", op.CPU)
+		w.say("It wants the traffic of processor %s.", op.CPU)
 	}
 }

@@ -36,7 +36,7 @@ func onProcessor(cpu reusecheck.CPU, f func() error) error {
 }
 
 func noProcessor(cpu reusecheck.CPU, err error) error {
-	return &reusecheck.Unsupported{What: "connections on processor " + cpu.String(),
+	return &reusecheck.Unsupported{What: "traffic on processor " + cpu.String(),
 		Why: fmt.Sprintf("the program cannot run there: %v", err)}
 }
 

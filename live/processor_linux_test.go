@@ -46,7 +46,7 @@ func TestAProcessorThatIsNotThereIsRefusedByName(t *testing.T) {
 	ran := false
 	err := onProcessor(reusecheck.Processor(reusecheck.MaxProcessor), func() error { ran = true; return nil })
 	var lacks *reusecheck.Unsupported
-	if !errors.As(err, &lacks) || lacks.What != "connections on processor 1023" || ran {
+	if !errors.As(err, &lacks) || lacks.What != "traffic on processor 1023" || ran {
 		t.Errorf("got %v, and ran it: %v", err, ran)
 	}
 	// The thread still runs where it ran.

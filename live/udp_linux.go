@@ -9,6 +9,10 @@ import (
 
 // doUDP performs one operation of a UDP trace.
 func (r *runner) doUDP(op reusecheck.Op) (reusecheck.Answer, error) {
+	if op.CPU != reusecheck.NoCPU && firstCPU() != 0 {
+		return reusecheck.Answer{}, &reusecheck.Unsupported{What: "datagrams on processor " + op.CPU.String(),
+			Why: "those whose step names no processor should arrive on processor 0, where the program cannot run"}
+	}
 	switch op.Verb {
 	case reusecheck.VSocket:
 		return r.udpSocket(op)

@@ -22,7 +22,7 @@ type injector struct {
 	// order, so that the datagram has arrived, or never will, when it is there.
 	marks int
 	last  uint64 // the number of the last datagram
-	cpu   int    // the processor that sends, and so receives
+	cpu   int    // the processor that sends, and so receives, unless a step names one
 }
 
 // markProtocol is one of the IP protocol numbers kept for experiments (RFC 3692).
@@ -79,8 +79,9 @@ func firstCPU() int {
 	return 0
 }
 
-// onCPU runs f on one processor: a socket that received there before scores more
-// there, and the loopback's order holds on one processor only.
+// onCPU runs f on one processor if it can be: a socket that asked for it, or that
+// received there before, scores more there, and the loopback's order holds on one
+// processor only.
 func onCPU(cpu int, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -120,7 +121,12 @@ func (r *runner) send(op reusecheck.Op) (reusecheck.Answer, error) {
 		}
 	}
 	in.last++
-	err = onCPU(in.cpu, func() error { return in.deliver(from, to, op.Dev, r.options.wait()) })
+	deliver := func() error { return in.deliver(from, to, op.Dev, r.options.wait()) }
+	if op.CPU == reusecheck.NoCPU {
+		err = onCPU(in.cpu, deliver)
+	} else {
+		err = onProcessor(op.CPU, deliver)
+	}
 	if err := errors.Join(err, shut()); err != nil {
 		return reusecheck.Answer{}, err
 	}

@@ -65,14 +65,15 @@ func (u *UDP) AppendState(dst []byte, order rc.Order) []byte {
 		dst = append(dst, 1, byte(s.flags), byte(s.dev), g)
 		dst = binary.LittleEndian.AppendUint32(dst, s.uid)
 		dst = appendAddr(appendAddr(appendAddr(dst, s.addr), s.peer), s.peer6)
-		dst = appendPort(dst, s.num, s.dest, s.span.Lo, s.span.Hi)
-		dst = appendBools(dst, s.is6, s.connected, s.noPort, s.transparent, s.portLock, s.addrLock, s.fromConn, s.sameCPU, s.late, s.hashed)
+		dst = appendPort(dst, s.num, s.dest, s.span.Lo, s.span.Hi, uint16(s.asked), uint16(s.cpu))
+		dst = appendBools(dst, s.is6, s.connected, s.noPort, s.transparent, s.portLock, s.addrLock, s.fromConn, s.late, s.hashed)
 		if s.hashed {
 			dst = appendTuple(dst, s.key)
 		}
 	}
 	for _, g := range groups {
 		dst = binary.LittleEndian.AppendUint32(appendBools(dst, u.groups[g].hasConns), uint32(u.groups[g].max))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(u.groups[g].wanting))
 	}
 	return u.appendLists(dst, order)
 }

@@ -8,7 +8,7 @@ import (
 // reusecheck.Stack that can be told what to choose and be looked into.
 //
 // Slots are never shared by chance: a port, an address of a port and a 4-tuple
-// have one each. Every datagram arrives on the same processor.
+// have one each.
 type UDP struct {
 	rules   UDPRules
 	profile *Profile
@@ -50,13 +50,16 @@ type udpSock struct {
 	is6, live, connected         bool
 	noPort, transparent          bool
 	portLock, addrLock, fromConn bool
-	sameCPU                      bool // it has received as a connected socket: worth a point
 	late                         bool // halfway through a connect
 
 	flags flags
 	uid   uint32
 	dev   reusecheck.Dev
 	span  reusecheck.PortRange
+	asked reusecheck.CPU // the processor that it was told to prefer
+	// cpu is the processor whose datagrams are worth a point: what was asked for,
+	// until the socket receives with a peer; from then on where that was.
+	cpu reusecheck.CPU
 
 	slot, at     int32 // primary and address slot, none while it has no port
 	next, prev   int32 // in the primary slot
@@ -99,6 +102,7 @@ type tuple struct {
 type udpGroup struct {
 	members  []int32
 	max      int
+	wanting  int // members that came or were made to prefer a processor, less those that left with one
 	hasConns bool
 	live     bool
 }
@@ -194,7 +198,7 @@ func (u *UDP) create(op reusecheck.Op) {
 	}
 	s := &u.socks[i]
 	*s = udpSock{
-		id: op.Sock, live: true, is6: op.Family.Is6(), uid: op.UID, dev: op.Dev, span: op.Range,
+		id: op.Sock, live: true, is6: op.Family.Is6(), uid: op.UID, dev: op.Dev, span: op.Range, asked: op.CPU, cpu: op.CPU,
 		flags: flagsOf(op.Opts), noPort: op.Opts.Has(reusecheck.NoPort), transparent: op.Opts.Has(reusecheck.Transparent),
 		slot: none, at: none, next: none, prev: none, nextA: none, prevA: none, nextT: none, prevT: none, group: none,
 	}
@@ -206,6 +210,7 @@ func (u *UDP) create(op reusecheck.Op) {
 		u.named = append(u.named, none)
 	}
 	u.named[op.Sock] = i
+	u.stale += u.offTable(i)
 }
 
 // destroy forgets a socket that is in no table any more.

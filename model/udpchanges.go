@@ -56,6 +56,12 @@ var udpChanges = []Change{
 		udp:     func(r *UDPRules) { r.deviceAny = false },
 	},
 	{
+		Name: "udp-group-incoming-cpu", Commit: "b261eda84ec1", Since: "6.2", Stable: "6.1 (seen on 6.1.192), 6.0", Rows: "27",
+		Subject: "soreuseport: Fix socket selection for SO_INCOMING_CPU.",
+		Doc:     "Within a reuseport group the members that asked for the datagram's processor are preferred.",
+		udp:     func(r *UDPRules) { r.groupByCPU = true },
+	},
+	{
 		Name: "udp-rescore-choice", Commit: "f0ea27e7bfe1", Since: "6.5", Stable: "6.1, 6.4 (August 2023)",
 		Subject: "udp: re-score reuseport groups when connected sockets are present",
 		Doc:     "The search goes on with the score of the member that the group chose, not of the one that was met.",

@@ -19,8 +19,8 @@ var udpGenerations = []Generation{
 		Doc: "as Debian ships it, with the repairs of later lines",
 		Changes: []string{
 			"udp-specific-first", "udp-device-rehash", "udp-connected-members", "udp-rehash-on-disconnect",
-			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-rescore-choice",
-			"udp-score-primary", "udp-wildcard-bind",
+			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-group-incoming-cpu",
+			"udp-rescore-choice", "udp-score-primary", "udp-wildcard-bind",
 		},
 	},
 	{
@@ -28,8 +28,8 @@ var udpGenerations = []Generation{
 		Doc: "as Debian ships it: the last line without the 4-tuple table",
 		Changes: []string{
 			"udp-specific-first", "udp-device-rehash", "udp-connected-members", "udp-rehash-on-disconnect",
-			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-rescore-choice",
-			"udp-score-primary", "udp-wildcard-bind",
+			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-group-incoming-cpu",
+			"udp-rescore-choice", "udp-score-primary", "udp-wildcard-bind",
 		},
 	},
 	{
@@ -37,8 +37,8 @@ var udpGenerations = []Generation{
 		Doc: "the 4-tuple table for connected sockets, with its repairs",
 		Changes: []string{
 			"udp-specific-first", "udp-device-rehash", "udp-connected-members", "udp-rehash-on-disconnect",
-			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-rescore-choice",
-			"udp-tuple-table", "udp-peer-before-hash", "udp-rehash-tuple", "udp-score-primary",
+			"udp-grow-has-conns", "udp-group-choice", "udp-device-points", "udp-group-incoming-cpu",
+			"udp-rescore-choice", "udp-tuple-table", "udp-peer-before-hash", "udp-rehash-tuple", "udp-score-primary",
 			"udp-unhash-tuple", "udp-wildcard-bind",
 		},
 	},

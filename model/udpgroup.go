@@ -1,5 +1,7 @@
 package model
 
+import rc "github.com/reusecheck/reusecheck"
+
 // A group starts with room for 128 members and doubles, up to the largest number
 // that its counter holds.
 const (
@@ -37,7 +39,7 @@ func (u *UDP) newGroup(i int32) {
 		u.groups = append(u.groups, udpGroup{})
 	}
 	kept := u.groups[g].members[:0]
-	u.groups[g] = udpGroup{members: append(kept, i), max: groupRoom, live: true}
+	u.groups[g] = udpGroup{members: append(kept, i), max: groupRoom, live: true, wanting: count(u.socks[i].cpu)}
 	u.socks[i].group = g
 }
 
@@ -53,6 +55,7 @@ func (u *UDP) addToGroup(i, g int32) bool {
 		}
 	}
 	l.members = append(l.members, i)
+	l.wanting += count(u.socks[i].cpu)
 	u.socks[i].group = g
 	return true
 }
@@ -65,6 +68,7 @@ func (u *UDP) leaveGroup(i int32) {
 	}
 	u.socks[i].group = none
 	l := &u.groups[g]
+	l.wanting -= count(u.socks[i].cpu)
 	for k, j := range l.members {
 		if j == i {
 			l.members[k] = l.members[len(l.members)-1]
@@ -76,4 +80,39 @@ func (u *UDP) leaveGroup(i int32) {
 		*l = udpGroup{members: l.members, max: int(u.freeG)}
 		u.freeG = g
 	}
+}
+
+// prefer makes a socket prefer a processor, as it is asked to. Its group counts
+// it; that a datagram changes what a member prefers, it does not count.
+func (u *UDP) prefer(i int32, cpu rc.CPU) {
+	s := &u.socks[i]
+	if s.group >= 0 {
+		u.groups[s.group].wanting += count(cpu) - count(s.cpu)
+	}
+	s.asked, s.cpu = cpu, cpu
+}
+
+func count(cpu rc.CPU) int {
+	if cpu == rc.NoCPU {
+		return 0
+	}
+	return 1
+}
+
+// onProcessor leaves of the members that a group may choose those that prefer the
+// datagram's processor, unless there are none.
+func (u *UDP) onProcessor(g int32, ms []int32, on rc.CPU) []int32 {
+	if !u.rules.groupByCPU || u.groups[g].wanting == 0 {
+		return ms
+	}
+	var there []int32
+	for _, m := range ms {
+		if u.socks[m].cpu == on {
+			there = append(there, m)
+		}
+	}
+	if len(there) == 0 {
+		return ms
+	}
+	return there
 }

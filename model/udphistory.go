@@ -2,6 +2,7 @@ package model
 
 // udpHistory are the known bugs of UDP look-ups and binds.
 var udpHistory = []Row{
+	{"27", "6.1-udp-group-incoming-cpu", "6.1", "the choice within a reuseport group ignores SO_INCOMING_CPU"},
 	{"29", "6.18-udp-wildcard-bind", "6.18", "with more than ten sockets on the port a wildcard binder misses specific owners"},
 	{"30", "5.4-udp-rehash-on-disconnect", "5.4", "after a disconnect a wildcard socket is not found"},
 	{"31", "6.12-udp-score-primary+udp-connect-halfway", "6.12+udp-connect-halfway", "a datagram that arrives while its receiver connects finds nobody"},

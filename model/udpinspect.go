@@ -17,7 +17,7 @@ func (u *UDP) Sockets(yield func(*rc.Socket) bool) {
 		if !s.live {
 			continue
 		}
-		v := rc.Socket{ID: s.id, Family: rc.UDP4, Opts: optsOf(s.flags), UID: s.uid, Dev: s.dev, Range: s.span,
+		v := rc.Socket{ID: s.id, Family: rc.UDP4, Opts: optsOf(s.flags), UID: s.uid, Dev: s.dev, CPU: s.asked, Range: s.span,
 			Local:      netip.AddrPortFrom(s.addr.netip(s.is6), s.num),
 			PortLocked: s.portLock, AddrLocked: s.addrLock, ByConnect: s.fromConn}
 		if s.is6 {

@@ -7,6 +7,20 @@ type datagram struct {
 	from, to    addr
 	sport, port uint16
 	dev         rc.Dev
+	on          rc.CPU
+}
+
+// arriving is the datagram of a send: on the loopback and on the first processor,
+// if nothing else is said.
+func arriving(op rc.Op) datagram {
+	d := datagram{from: makeAddr(op.From.Addr()), to: makeAddr(op.Addr.Addr()), sport: op.From.Port(), port: op.Addr.Port(), dev: op.Dev, on: op.CPU}
+	if d.dev == rc.NoDev {
+		d.dev = rc.DevLo
+	}
+	if d.on == rc.NoCPU {
+		d.on = rc.Processor(0)
+	}
+	return d
 }
 
 // outcomes is one way in which a walk can end: the sockets that it may give, each
@@ -19,10 +33,7 @@ type outcomes struct {
 
 // send delivers a datagram.
 func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
-	d := datagram{from: makeAddr(op.From.Addr()), to: makeAddr(op.Addr.Addr()), sport: op.From.Port(), port: op.Addr.Port(), dev: op.Dev}
-	if d.dev == rc.NoDev {
-		d.dev = rc.DevLo
-	}
+	d := arriving(op)
 	u.look = rc.Lookup{Could: u.look.Could[:0], Scored: u.look.Scored[:0]}
 	r.Lookup = &u.look
 	r.Path = rc.PathNone
@@ -48,10 +59,18 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	}
 	s := &u.socks[to]
 	if d.to.is4() && s.peer != (addr{}) || !d.to.is4() && s.peer6 != (addr{}) {
-		s.sameCPU = true
+		u.received(to, d.on)
 	}
 	r.Answer, r.Decider = rc.Answer{Kind: rc.Received, Who: s.id}, s.id
 	return r
+}
+
+// received: a socket with a peer prefers the processor of what it received last,
+// whatever it was asked to.
+func (u *UDP) received(i int32, on rc.CPU) {
+	u.stale -= u.offTable(i)
+	u.socks[i].cpu = on
+	u.stale += u.offTable(i)
 }
 
 // fromTable asks the 4-tuple table: the first entry of the 4-tuple whose socket
@@ -141,7 +160,7 @@ func (u *UDP) score(i int32, d *datagram, at addr) int {
 	if !s.is6 || s.addr != at {
 		return -1
 	}
-	return s.points(d.dev, s.peer6, d.from, d.sport, 0, 1, u.rules.deviceAny)
+	return s.points(d, s.peer6, 0, 1, u.rules.deviceAny)
 }
 
 func (u *UDP) score4(s *udpSock, d *datagram, at addr) int {
@@ -155,30 +174,30 @@ func (u *UDP) score4(s *udpSock, d *datagram, at addr) int {
 	if s.is6 {
 		base = 1
 	}
-	return s.points(d.dev, s.peer, d.from, d.sport, base, 4, u.rules.deviceAny)
+	return s.points(d, s.peer, base, 4, u.rules.deviceAny)
 }
 
 // points adds to a socket's base what peer, device and processor are worth.
-func (s *udpSock) points(dev rc.Dev, peer, from addr, sport uint16, base, each int, deviceAny bool) int {
+func (s *udpSock) points(d *datagram, peer addr, base, each int, deviceAny bool) int {
 	if peer != (addr{}) {
-		if peer != from {
+		if peer != d.from {
 			return -1
 		}
 		base += each
 	}
 	if s.dest != 0 {
-		if s.dest != sport {
+		if s.dest != d.sport {
 			return -1
 		}
 		base += each
 	}
-	if s.dev != rc.NoDev && s.dev != dev {
+	if s.dev != rc.NoDev && s.dev != d.dev {
 		return -1
 	}
 	if s.dev != rc.NoDev || deviceAny {
 		base += each
 	}
-	if s.sameCPU {
+	if s.cpu == d.on {
 		base++
 	}
 	return base

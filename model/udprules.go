@@ -20,6 +20,7 @@ type UDPRules struct {
 	rescoreChoice bool // what the group chose is scored, not the member that was met
 	pastGroup     bool // no group ends the look-up
 	fittingChoice bool // a group chooses among the members that fit
+	groupByCPU    bool // a group prefers the members that asked for the datagram's processor
 
 	// Address slots.
 	stuckSlot    bool // a disconnect leaves the socket in the slot of the address it had

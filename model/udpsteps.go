@@ -103,6 +103,8 @@ func (u *UDP) set(i int32, op rc.Op, r rc.Result) rc.Result {
 	switch op.Field {
 	case rc.SetUID:
 		s.uid = op.UID
+	case rc.SetCPU:
+		u.prefer(i, op.CPU)
 	case rc.SetDev:
 		s.dev = op.Dev
 		if u.rules.deviceRehash {

@@ -1,5 +1,7 @@
 package model
 
+import rc "github.com/reusecheck/reusecheck"
+
 // keyOf is the address slot of an address: IPv4 in the form that an IPv4 socket
 // and a v4-mapped one share, all wildcards in one.
 func keyOf(a addr, port uint16) addrKey {
@@ -182,11 +184,11 @@ func (s *udpSock) inTable() bool { return s.hashed && s.key == s.tuple() }
 
 // offTable counts a socket that the table does not account for, 1 or 0: a
 // connected one that is not where it is looked for, and an unconnected one that
-// still has the points of a peer.
+// still has the points of a peer, or that device and processor give as many.
 func (u *UDP) offTable(i int32) int {
 	switch s := &u.socks[i]; {
 	case !s.live:
-	case s.connected && !s.inTable(), !s.connected && s.peer6 != addr{}:
+	case s.connected && !s.inTable(), !s.connected && s.peer6 != addr{}, !s.connected && s.is6 && s.dev != rc.NoDev && s.cpu != rc.NoCPU:
 		return 1
 	}
 	return 0

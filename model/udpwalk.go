@@ -76,7 +76,8 @@ func (u *UDP) split(w walk, j int32, score int, members []int32) {
 }
 
 // choices are the members that the group of a socket may choose, none when it is
-// in no group: the unconnected ones, unless connected ones win too.
+// in no group: the unconnected ones, unless connected ones win too, and of these
+// those that prefer the datagram's processor.
 func (u *UDP) choices(w *walk, j int32) []int32 {
 	s := &u.socks[j]
 	if s.group < 0 || s.flags&reusePort == 0 {
@@ -88,7 +89,7 @@ func (u *UDP) choices(w *walk, j int32) []int32 {
 			ms = append(ms, m)
 		}
 	}
-	return ms
+	return u.onProcessor(s.group, ms, w.d.on)
 }
 
 // scoreIn is a socket's score in a walk.

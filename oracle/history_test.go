@@ -39,6 +39,7 @@ var reasonWords = map[string]reusecheck.Reason{
 	"peer":                reusecheck.BeatPeer,
 	"device":              reusecheck.BeatDevice,
 	"ipv4":                reusecheck.BeatFamily,
+	"processor":           reusecheck.BeatCPU,
 	"fits":                reusecheck.BeatNobody,
 	"misfit":              reusecheck.RefuseFit,
 }

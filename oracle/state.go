@@ -21,7 +21,7 @@ func (u *UDP) AppendState(dst []byte, order reusecheck.Order) []byte {
 			dst = append(dst, 0)
 			continue
 		}
-		dst = appendBools(s.AppendState(append(dst, 1), order), s.vague, s.lost, s.grouped)
+		dst = appendBools(s.AppendState(append(dst, 1), order), s.vague, s.lost, s.grouped, s.heard)
 		if s.grouped {
 			dst = s.was.AppendState(dst, order)
 		}

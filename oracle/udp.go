@@ -29,6 +29,9 @@ type receiver struct {
 	// vague says that neither answer nor document tells what it receives.
 	vague bool
 	lost  bool // holds a port that is not known
+	// heard says that a datagram of its peer came in after the socket asked for a
+	// processor: SO_INCOMING_CPU, which is set and read, may name that one's since.
+	heard bool
 	// grouped says that it shares what its reuseport group receives: it had
 	// SO_REUSEPORT before bind, as socket(7) wants it, and it still has all that
 	// it had then.
@@ -87,7 +90,7 @@ func (u *UDP) create(op reusecheck.Op) {
 		u.named = append(u.named, 0)
 	}
 	s := receiver{Socket: reusecheck.Socket{
-		ID: op.Sock, Family: op.Family, Opts: op.Opts, UID: op.UID, Dev: op.Dev, Range: op.Range,
+		ID: op.Sock, Family: op.Family, Opts: op.Opts, UID: op.UID, Dev: op.Dev, CPU: op.CPU, Range: op.Range,
 		Local: netip.AddrPortFrom(reusecheck.Canonical(op.Family, netip.Addr{}), 0),
 	}}
 	if !op.Family.Is6() {
@@ -125,7 +128,10 @@ func (u *UDP) Follow(op reusecheck.Op, got reusecheck.Answer) {
 		}
 		return
 	case reusecheck.VSend:
-		return // it changes nothing that reuse depends on
+		if s := u.find(got.Who); got.Kind == reusecheck.Received && s != nil && s.State == reusecheck.Connected {
+			s.heard = s.CPU != reusecheck.NoCPU
+		}
+		return
 	}
 	s := u.find(op.Sock)
 	if s == nil {
@@ -158,6 +164,8 @@ func (s *receiver) set(op reusecheck.Op) {
 		s.UID = op.UID
 	case reusecheck.SetDev:
 		s.Dev = op.Dev
+	case reusecheck.SetCPU:
+		s.CPU, s.heard = op.CPU, false
 	case reusecheck.SetOpt:
 		if s.Opts &^= op.Opts; op.On {
 			s.Opts |= op.Opts

@@ -10,36 +10,45 @@ import (
 type Datagram struct {
 	From, To netip.AddrPort
 	Dev      reusecheck.Dev
+	CPU      reusecheck.CPU
 }
 
 // DatagramOf is what a send operation lets arrive: on the loopback unless it
-// says otherwise, for no other device has an address.
+// says otherwise, for no other device has an address, and on processor 0.
 func DatagramOf(op reusecheck.Op) Datagram {
-	d := Datagram{unmapped(op.From), unmapped(op.Addr), op.Dev}
+	d := Datagram{unmapped(op.From), unmapped(op.Addr), op.Dev, op.CPU}
 	if d.Dev == reusecheck.NoDev {
 		d.Dev = reusecheck.DevLo
+	}
+	if d.CPU == reusecheck.NoCPU {
+		d.CPU = reusecheck.Processor(0)
 	}
 	return d
 }
 
-// Fit is how well a socket fits a datagram, the more the better; 0 is not at all.
-// It compares what the socket says of the datagram, the weightiest first: its
-// local address, its peer, its device, and of an IPv4 datagram its family.
+// Fit is how well a socket fits a datagram; 0 is not at all. It is what the socket
+// says of the datagram, the weightiest first: its local address, its peer, its
+// device, of an IPv4 datagram its family, and the processor that it asked for.
+// Between the processor and the two before it nothing is documented: see [Fit.Better].
 //
 // Sources: ip(7) and udp(7) say what a socket receives; connect(2) that a
 // connected one hears its peer only; socket(7) that a bound one hears its device
 // only. Of who wins the documents say no more than the kernel's selftests:
 // reuseport_addr_any (address before wildcard), reuseport_dualstack (IPv4 before
-// dual-stack), and the commits 4cdeeee9252a, 8d6c414cd2fb and acdcecc61285.
+// dual-stack), and the commits 4cdeeee9252a, 8d6c414cd2fb and acdcecc61285. Of SO_INCOMING_CPU
+// socket(7) says that a flow is to be handled on the processor that it comes in on,
+// and the commit 70da268b569d that a socket which asked for it is preferred.
 type Fit uint8
 
 // What a socket can say of a datagram.
 const (
-	fits4 Fit = 1 << iota // it is of the datagram's own family
+	fitsCPU Fit = 1 << iota
+	fits4       // it is of the datagram's own family
 	fitsDevice
 	fitsPeer
 	fitsAddress
 	fitsAtAll
+	fitsEnd
 )
 
 // FitOf scores one socket.
@@ -66,7 +75,50 @@ func FitOf(s *reusecheck.Socket, d *Datagram) Fit {
 	if s.Family.Is6() != d.To.Addr().Is4() {
 		f |= fits4
 	}
+	if s.CPU == d.CPU {
+		f |= fitsCPU
+	}
 	return f
+}
+
+// Better reports whether a socket that fits as f says is preferred to one of g.
+// Where they differ in device or family and in the processor too, one has to be
+// ahead in both.
+func (f Fit) Better(g Fit) bool {
+	const first = fitsAtAll | fitsAddress | fitsPeer
+	if f&first != g&first {
+		return f&first > g&first
+	}
+	return f != g && f&^fitsCPU >= g&^fitsCPU && f&fitsCPU >= g&fitsCPU
+}
+
+// fit is how well a socket surely fits, and how well it may: what a socket asked
+// for can be overwritten by what it received.
+func (s *receiver) fit(d *Datagram) (sure, may Fit) {
+	may = FitOf(&s.Socket, d)
+	if sure = may; may != 0 && s.heard {
+		sure, may = may&^fitsCPU, may|fitsCPU
+	}
+	return sure, may
+}
+
+// fitSet is a set of fits, one for each bit.
+type fitSet uint64
+
+func (fs *fitSet) add(f Fit)     { *fs |= 1 << f }
+func (fs fitSet) has(f Fit) bool { return fs>>f&1 != 0 }
+
+// unbeaten reports whether no fit of the set is better than f, which is one.
+func (fs fitSet) unbeaten(f Fit) bool {
+	if f == 0 {
+		return false
+	}
+	for g := Fit(1); g < fitsEnd; g++ {
+		if fs.has(g) && g.Better(f) {
+			return false
+		}
+	}
+	return true
 }
 
 // String lists what of a datagram the socket names, for a person.
@@ -75,7 +127,7 @@ func (f Fit) String() string {
 	for _, n := range [...]struct {
 		fit  Fit
 		name string
-	}{{fitsAddress, "the address"}, {fitsPeer, "the sender"}, {fitsDevice, "the device"}, {fits4, "the family"}} {
+	}{{fitsAddress, "the address"}, {fitsPeer, "the sender"}, {fitsDevice, "the device"}, {fits4, "the family"}, {fitsCPU, "the processor"}} {
 		if f&n.fit != 0 {
 			if s != "" {
 				s += ", "
@@ -92,7 +144,7 @@ func (f Fit) String() string {
 	return s
 }
 
-// Beats is the rule by which f is preferred to g, which is less.
+// Beats is the rule by which f is preferred to g, than which it is better.
 func (f Fit) Beats(g Fit) reusecheck.Reason {
 	switch d := f &^ g; {
 	case g == 0:
@@ -103,8 +155,10 @@ func (f Fit) Beats(g Fit) reusecheck.Reason {
 		return reusecheck.BeatPeer
 	case d&fitsDevice != 0:
 		return reusecheck.BeatDevice
+	case d&fits4 != 0:
+		return reusecheck.BeatFamily
 	}
-	return reusecheck.BeatFamily
+	return reusecheck.BeatCPU
 }
 
 // judgeSend scores every socket: any of the best may receive the datagram.
@@ -113,19 +167,20 @@ func (u *UDP) judgeSend(op reusecheck.Op, got reusecheck.Answer) Verdict {
 	if why := u.cannotSay(&d); why != "" {
 		return open(got, why)
 	}
-	best := Fit(0)
+	var there fitSet
 	for i := range u.socks {
-		best = max(best, FitOf(&u.socks[i].Socket, &d))
-	}
-	if best == 0 {
-		return u.nobody(got)
+		sure, _ := u.socks[i].fit(&d)
+		there.add(sure)
 	}
 	for i := range u.socks {
-		if s := &u.socks[i]; FitOf(&s.Socket, &d) == best {
-			u.allowed = append(u.allowed, s.ID)
+		if _, may := u.socks[i].fit(&d); there.unbeaten(may) {
+			u.allowed = append(u.allowed, u.socks[i].ID)
 		}
 	}
-	u.share()
+	if len(u.allowed) == 0 {
+		return u.nobody(got)
+	}
+	u.share(&d)
 	v := Verdict{Want: got, Allowed: u.allowed, Shared: u.shared}
 	if got.Kind == reusecheck.Failed { // it was not sent
 		v.Agrees = true
@@ -137,17 +192,25 @@ func (u *UDP) judgeSend(op reusecheck.Op, got reusecheck.Answer) Verdict {
 		}
 	}
 	if !v.Agrees {
-		v.Want = reusecheck.Answer{Kind: reusecheck.Received, Who: u.allowed[0]}
-		has := Fit(0)
-		if w := u.find(got.Who); w != nil && got.Kind == reusecheck.Received {
-			has = FitOf(&w.Socket, &d)
-		}
-		for _, id := range u.allowed {
-			u.conflicts = append(u.conflicts, Conflict{id, best.Beats(has)})
-		}
+		u.preferred(&d, got)
+		v.Want = reusecheck.Answer{Kind: reusecheck.Received, Who: u.conflicts[0].Owner}
 		v.Conflicts = u.conflicts
 	}
 	return v
+}
+
+// preferred notes the allowed receivers that are surely better than the one that a
+// datagram went to, or to nobody.
+func (u *UDP) preferred(d *Datagram, got reusecheck.Answer) {
+	has := Fit(0)
+	if w := u.find(got.Who); w != nil && got.Kind == reusecheck.Received {
+		_, has = w.fit(d)
+	}
+	for _, id := range u.allowed {
+		if sure, _ := u.find(id).fit(d); sure.Better(has) {
+			u.conflicts = append(u.conflicts, Conflict{id, sure.Beats(has)})
+		}
+	}
 }
 
 // nobody judges a datagram that no socket fits.
@@ -189,12 +252,14 @@ func (u *UDP) cannotSay(d *Datagram) string {
 }
 
 // share notes the members of one reuseport group among those allowed, when all of
-// them are: socket(7), SO_REUSEPORT distributes datagrams over its sockets.
-func (u *UDP) share() {
+// them are: socket(7), SO_REUSEPORT distributes datagrams over its sockets. Those
+// that asked for the datagram's processor come first.
+func (u *UDP) share(d *Datagram) {
 	first := u.find(u.allowed[0])
+	as, _ := first.fit(d)
 	for _, id := range u.allowed {
 		s := u.find(id)
-		if !s.member() || s.UID != first.UID || s.Opts&(reusecheck.V6Only) != first.Opts&(reusecheck.V6Only) ||
+		if sure, _ := s.fit(d); sure != as || s.heard || !s.member() || s.UID != first.UID || s.Opts&(reusecheck.V6Only) != first.Opts&(reusecheck.V6Only) ||
 			s.Family != first.Family || s.Dev != first.Dev || s.Local != first.Local {
 			return
 		}

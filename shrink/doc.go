@@ -18,7 +18,7 @@
 //  2. fewer steps (socket and netns lines are not counted here);
 //  3. fewer sockets and namespaces, accepted children included;
 //  4. fewer attributes: options, uid, dev, cpu, netns and range on socket lines,
-//     unaccepted on connects, cpu on inherits;
+//     unaccepted on connects, cpu on inherits and sends;
 //  5. fewer IPv6 sockets;
 //  6. simpler verbs: bind, listen, connect, close, set, inherit, shutdown,
 //     disconnect, timewait, expire, send, exit;

@@ -344,7 +344,8 @@ func attributes(d *draft) iter.Seq[draft] {
 			case op.Verb == rc.VConnect:
 				ok = try(func(o *rc.Op) { o.Unaccepted = !o.Unaccepted })
 			case op.Verb == rc.VSend:
-				ok = each(ds, func(v rc.Dev) bool { return try(func(o *rc.Op) { o.Dev = v }) })
+				ok = each(ds, func(v rc.Dev) bool { return try(func(o *rc.Op) { o.Dev = v }) }) &&
+					each(ps, func(v rc.CPU) bool { return try(func(o *rc.Op) { o.CPU = v }) })
 			}
 			if !ok {
 				return

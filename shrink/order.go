@@ -75,7 +75,7 @@ func (w *weight) op(op *rc.Op) {
 	if op.Unaccepted {
 		w.attr(kindUnaccepted)
 	}
-	if op.Verb == rc.VInherit && op.CPU != rc.NoCPU {
+	if (op.Verb == rc.VInherit || op.Verb == rc.VSend) && op.CPU != rc.NoCPU {
 		w.attr(kindCPU)
 	}
 	w[wSteps]++

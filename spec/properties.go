@@ -48,7 +48,7 @@ const (
 	byChange   // the owner changed after it was admitted
 	byUpdate   // the owner came without a cache update (connect, inherit)
 	byChild    // the cache is keyed to a connection, which was never checked
-	byCPU      // a listener asked for the connection's processor, and another took it
+	byCPU      // one asked for the processor of a connection or datagram, and another took it
 	mixed      // IPv4 against IPv6 or v4-mapped
 	wildBinder // the binder asks for a wildcard address
 	wildOwner  // the owner has one

@@ -13,6 +13,7 @@ type udpGenerator struct {
 	peers []uint16 // ports of the other ends, which nobody holds
 	crowd int      // sockets that are still to be bound before anything else
 	from  uint8    // the last byte of the next one's address
+	sends reusecheck.ID
 }
 
 func newUDPGenerator(w *World) Generator { return &udpGenerator{tcpGenerator: tcpGenerator{world: w}} }
@@ -34,6 +35,10 @@ func (g *udpGenerator) Start(src Source) reusecheck.Config {
 		g.crowd = crowded
 	}
 	g.from = 10
+	g.sends, g.cpus = 0, nil
+	if g.spread {
+		g.cpus = g.world.CPUs
+	}
 	return cfg
 }
 
@@ -189,5 +194,6 @@ func (g *udpGenerator) send(src Source, live []reusecheck.Socket) (reusecheck.Op
 			dev = reusecheck.DevLo
 		}
 	}
-	return reusecheck.Send(from, netip.AddrPortFrom(to, s.Local.Port()), dev), true
+	g.sends++
+	return reusecheck.SendOn(from, netip.AddrPortFrom(to, s.Local.Port()), dev, g.processor(g.sends, 0)), true
 }
