@@ -73,6 +73,8 @@ type rowSets struct {
 	pass    bitset // the scan may let the request pass
 	unsound bitset // the oracle refuses: a cached grant is wrong
 	scan    bitset // the scan may answer otherwise than the oracle
+	allowed bitset // the oracle lets the request pass
+	right   bitset // both may
 }
 
 func (t *tables) sets(row int) *rowSets {
@@ -81,7 +83,7 @@ func (t *tables) sets(row int) *rowSets {
 	}
 	if t.setsOf[row] == nil {
 		n := (len(t.words) + 63) / 64
-		r := &rowSets{make(bitset, n), make(bitset, n), make(bitset, n)}
+		r := &rowSets{make(bitset, n), make(bitset, n), make(bitset, n), make(bitset, n), make(bitset, n)}
 		named := t.named(&t.asks[row])
 		for i := range t.words {
 			s := t.stand(row, t.lives[i].class)
@@ -90,6 +92,8 @@ func (t *tables) sets(row int) *rowSets {
 			}
 			if s&oracleRefuses != 0 {
 				r.unsound.add(i)
+			} else if r.allowed.add(i); s&scanMayPass != 0 {
+				r.right.add(i)
 			}
 			if named && (s&oracleRefuses != 0 && s&scanMayPass != 0 || s&oracleRefuses == 0 && s&scanRefuses != 0) {
 				r.scan.add(i)
@@ -106,18 +110,23 @@ func (t *tables) sets(row int) *rowSets {
 type invariant struct {
 	t       *tables
 	without feature
-	by      [][]*asker // askers by row, those that the assumptions leave
-	rows    []int      // rows that have some
-	sets    []bitset   // by cache
-	dirty   []bool
-	alive   map[int]bool // whose askers there are
-	hands   []handing
-	handed  map[int]bool
-	after   map[[2]int]int // caches after an unchecked child
+	// right says that only grants that the oracle gives too are followed: what
+	// is reached without a wrong one.
+	right  bool
+	by     [][]*asker // askers by row, those that the assumptions leave
+	rows   []int      // rows that have some
+	sets   []bitset   // by cache
+	dirty  []bool
+	alive  map[int]bool // whose askers there are
+	hands  []handing
+	handed map[int]bool
+	after  map[[2]int]int // caches after an unchecked child
 }
 
-func (t *tables) closure(a Assumption) *invariant {
-	v := &invariant{t: t, without: feature(a), by: make([][]*asker, len(t.rows)), handed: map[int]bool{}, after: map[[2]int]int{}, alive: map[int]bool{}}
+func (t *tables) closure(a Assumption) *invariant { return t.closureOf(a, false) }
+
+func (t *tables) closureOf(a Assumption, right bool) *invariant {
+	v := &invariant{t: t, without: feature(a), right: right, by: make([][]*asker, len(t.rows)), handed: map[int]bool{}, after: map[[2]int]int{}, alive: map[int]bool{}}
 	v.live(0)
 	for again := true; again; {
 		again = false
@@ -219,7 +228,14 @@ func (v *invariant) close(c int) {
 
 // passing are the owners that let a row's request pass under a cache's grant.
 func (v *invariant) passing(row int, g grant) bitset {
-	if g.fast || v.t.asks[row].opens() {
+	q := &v.t.asks[row]
+	judged := v.right && !q.fails && v.t.named(q)
+	switch {
+	case judged && g.fast:
+		return v.t.sets(row).allowed
+	case judged:
+		return v.t.sets(row).right
+	case g.fast || q.opens():
 		return nil
 	}
 	return v.t.sets(row).pass

@@ -65,7 +65,9 @@ func (a against) circumstance() circumstance {
 // connects and neither the order of owners nor who made a bucket decides. The
 // tables hold the model's answers and are compared with it step by step in the
 // tests (see engine.thorough).
-func (e *engine) pairwise(c *model.Codec) bool { return e.passive && !c.Ordered() && !c.MakersCount() }
+func (e *engine) pairwise(c *model.Codec) bool {
+	return e.passive && !e.beyond && !c.Ordered() && !c.MakersCount()
+}
 
 // rowOf is the row of a step, nil where only the model itself answers.
 func (e *engine) rowOf(a *action, k *kind) *row {

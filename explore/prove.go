@@ -1,10 +1,7 @@
 package explore
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -18,7 +15,7 @@ import (
 type Prover struct {
 	Kernel *model.Profile
 	t      *tables
-	closed map[Assumption]*invariant
+	closed map[closureKey]*invariant
 }
 
 // NewProver fails for a kernel whose rules are not made of pairs.
@@ -27,7 +24,12 @@ func NewProver(kernel *model.Profile) (*Prover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prover{Kernel: kernel, t: t, closed: map[Assumption]*invariant{}}, nil
+	return &Prover{Kernel: kernel, t: t, closed: map[closureKey]*invariant{}}, nil
+}
+
+type closureKey struct {
+	assume Assumption
+	right  bool
 }
 
 // Verdict is what is known of a property under assumptions.
@@ -48,6 +50,10 @@ type Verdict struct {
 	Sockets int
 	Trace   *History
 	Failure spec.Failure
+	// NeverFirst says of a property that is not proved that it never fails
+	// before some grant of a named port was wrong already: another property's
+	// fault comes first. Trace then goes on after that.
+	NeverFirst bool
 }
 
 // Prove closes the kernel's buckets under every step that the assumptions leave
@@ -65,128 +71,15 @@ func (p *Prover) Prove(prop *spec.Property, a Assumption) Verdict {
 	return d
 }
 
-func (p *Prover) invariant(a Assumption) *invariant {
-	if p.closed[a] == nil {
-		p.closed[a] = p.t.closure(a)
-	}
-	return p.closed[a]
-}
+func (p *Prover) invariant(a Assumption) *invariant { return p.closure(a, false) }
 
-// Weakest finds assumptions under which a property is proved and of which none
-// can be given up: it starts with all and gives up one after the other, so that
-// those named first in Assumptions are kept only where they must be. Of each that
-// stays, why has the verdict without it: what is violated with more assumptions is
-// violated with fewer too. If even all together do not help, ok is false.
-func (p *Prover) Weakest(prop *spec.Property, keep Assumption) (a Assumption, why []Verdict, ok bool) {
-	a = Assumption(1<<features-1)&^Assumption(fReusePort|fListen|fClose|fWildcard) | keep
-	if v := p.Prove(prop, a); !v.Proved {
-		return a, []Verdict{v}, false
+func (p *Prover) closure(a Assumption, right bool) *invariant {
+	k := closureKey{a, right}
+	if p.closed[k] == nil {
+		p.closed[k] = p.t.closureOf(a, right)
 	}
-	for i := features - 1; i >= 0; i-- {
-		bit := Assumption(1) << i
-		if a&bit == 0 || keep&bit != 0 {
-			continue
-		}
-		if v := p.Prove(prop, a&^bit); v.Proved {
-			a &^= bit
-		} else {
-			v.Without = bit
-			why = append(why, v)
-		}
-	}
-	slices.Reverse(why)
-	return a, why, true
+	return p.closed[k]
 }
-
-// Concrete looks for a history that shows what a verdict's pair does and keeps
-// its assumptions: with what the pair shows, then with both options and another
-// address, then with connections, which may have led there without being seen in
-// it, and of which those that the history opens need one socket more.
-func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, sockets int) error {
-	first, without := d.World, feature(d.Assume)
-	for _, w := range []struct {
-		more    string
-		sockets int
-	}{
-		{"", sockets},
-		{"reuseaddr reuseport addr=127.0.0.1,127.0.0.2", sockets},
-		{"connect disconnect ports=2 addr=127.0.0.1", min(sockets+1, model.MaxSockets)},
-		{"inherit disconnect addr=127.0.0.1", sockets},
-	} {
-		more := w.more
-		if more != "" && strings.Contains(first, "tcp6") {
-			more = strings.Replace(more, "127.0.0.1", "127.0.0.1,::,::1", 1)
-		}
-		if more != "" && strings.Contains(first, "::ffff:") {
-			more += ",::ffff:0.0.0.0"
-		}
-		words := remaining(first+" "+more, without)
-		if words == d.World && w.more != "" {
-			continue
-		}
-		if err := p.concrete(ctx, d, prop, words, w.sockets); err != nil || d.Trace != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wordNeeds are the features that a world's words are about.
-var wordNeeds = map[string]feature{
-	"tcp6": fV6, "v6only": fV6Only, "reuseaddr": fReuseAddr, "reuseport": fReusePort, "uid": fUID, "dev": fDev,
-	"listen": fListen, "close": fClose, "shutdown": fShutdown, "disconnect": fShutdown, "connect": fConnect,
-	"inherit": fInherit, "other-port": fRedirect | fInherit, "timewait": fTimeWait, "expire": fTimeWait, "auto": fAuto,
-	"set-opt": fSetOpt, "set-uid": fSetUID | fUID, "set-dev": fSetDev | fDev,
-}
-
-// remaining is a world's description without what an assumption takes away, each
-// word once and all addresses in one.
-func remaining(text string, without feature) string {
-	var words, addrs []string
-	for _, s := range strings.Fields(text) {
-		name, value, _ := strings.Cut(s, "=")
-		switch {
-		case name == "addr":
-			for _, a := range strings.Split(value, ",") {
-				ip := netip.MustParseAddr(a)
-				needs := when(ip.Is6(), fV6) | when(ip.Is4In6(), fMapped) | when(ip.Unmap().IsUnspecified(), fWildcard)
-				if needs&without == 0 {
-					addrs = with(addrs, a)
-				}
-			}
-		case wordNeeds[name]&without == 0:
-			words = with(words, s)
-		}
-	}
-	slices.Sort(addrs)
-	return strings.Join(words, " ") + " addr=" + strings.Join(addrs, ",")
-}
-
-func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, words string, sockets int) error {
-	w, err := ParseWorld(words)
-	if err != nil {
-		return err
-	}
-	judge := NewJudge(p.Kernel, []*spec.Property{prop})
-	for n := min(2, sockets); n <= sockets && d.Trace == nil; n++ {
-		d.World, d.Sockets = words, n
-		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30, socketsOnly: true}
-		_, err := s.Run(ctx, func(h *History) error {
-			fails, err := judge.Failures(h)
-			if err == nil && len(fails) > 0 {
-				d.Trace, d.Failure = h, fails[0]
-				return errDone
-			}
-			return err
-		})
-		if err != nil && !errors.Is(err, errDone) {
-			return err
-		}
-	}
-	return nil
-}
-
-var errDone = errors.New("found")
 
 // describe says what a violating pair is.
 func (t *tables) describe(b abstract) string {

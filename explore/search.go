@@ -33,6 +33,7 @@ type Search struct {
 	Every      time.Duration // how often it is saved; 0 is DefaultEvery
 
 	thorough    bool
+	beyond      bool // goes on after a grant that the oracle would have refused
 	socketsOnly bool // no symmetry but that of sockets is looked for
 }
 
@@ -124,7 +125,7 @@ func (s *Search) engine() (*engine, error) {
 		return nil, fmt.Errorf("%d sockets cannot be explored: give a number from 1 to %d", n, model.MaxSockets)
 	}
 	e := &engine{kernel: s.Kernel, world: s.World, config: config(packed, s.World), sockets: n, menu: newMenu(packed, s.World),
-		passive: passive(s.World), reduce: !s.Unreduced, thorough: s.thorough}
+		passive: passive(s.World), reduce: !s.Unreduced, thorough: s.thorough, beyond: s.beyond}
 	e.registry, e.ports = newRegistry(), newRegistry()
 	e.group = []*model.Renaming{model.NoRenaming()}
 	props := s.Properties

@@ -63,6 +63,8 @@ type Obstacle struct {
 	World   string `json:"world"`
 	Sockets int    `json:"sockets"`
 	Trace   string `json:"trace,omitempty"` // a history that shows it, "" for none
+	// NeverFirst is that of [Verdict]: the history goes on after a wrong answer.
+	NeverFirst bool `json:"neverFirst,omitempty"`
 }
 
 // Rows finds the verdicts on one kernel, with histories of up to so many sockets.
@@ -77,18 +79,15 @@ func Rows(ctx context.Context, kernel string, sockets int) ([]Row, error) {
 	}
 	var rows []Row
 	for _, prop := range Provable {
-		a, why, ok := p.Weakest(prop, 0)
-		r := Row{Kernel: kernel, Property: prop.Name, Proved: ok, Assume: a.String()}
-		r.Caches, r.Pairs = p.invariant(a).pairs()
+		proof, why, err := p.Weakest(ctx, prop, 0, sockets)
+		if err != nil {
+			return nil, err
+		}
+		r := Row{Kernel: kernel, Property: prop.Name, Proved: proof.Proved, Assume: proof.Assume.String(),
+			Caches: proof.Caches, Pairs: proof.Pairs}
 		for i := range why {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
 			d := &why[i]
-			if err := p.Concrete(ctx, d, prop, sockets); err != nil {
-				return nil, err
-			}
-			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets}
+			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets, NeverFirst: d.NeverFirst}
 			if d.Without != 0 {
 				o.Without = d.Without.String()
 			}
@@ -159,6 +158,9 @@ func WriteVerdicts(out io.Writer, rows []Row, confirm Confirm) error {
 
 func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
 	fmt.Fprintf(b, "\n### %d\n\n%s, %s, assuming %s: %s.\n", n, r.Kernel, r.Property, o.Assume, o.Pair)
+	if o.NeverFirst {
+		fmt.Fprintf(b, "%s is never the first to fail there, for any number of sockets: a grant by the scan was wrong before.\n", upperFirst(r.Property))
+	}
 	if o.Trace == "" {
 		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`.\n", o.Sockets, o.World)
 		return
@@ -168,3 +170,5 @@ func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
 		fmt.Fprint(b, strings.TrimRight("    "+line, " \n")+"\n")
 	}
 }
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

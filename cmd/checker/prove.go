@@ -103,17 +103,16 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	}
 	open := false
 	for _, prop := range props {
-		a := assume
+		var d explore.Verdict
 		if f.weakest {
-			a, _, _ = p.Weakest(prop, assume)
+			d, _, err = p.Weakest(cmd.Context(), prop, assume, f.sockets)
+		} else {
+			d, err = p.Settle(cmd.Context(), prop, assume, f.sockets)
 		}
-		d := p.Prove(prop, a)
-		if !d.Proved {
-			open = true
-			if err := p.Concrete(cmd.Context(), &d, prop, f.sockets); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
+		open = open || !d.Proved
 		if err := tellProof(std, f, &d); err != nil {
 			return err
 		}
@@ -167,11 +166,13 @@ type jsonVerdict struct {
 	World    string `json:"world,omitempty"`
 	Sockets  int    `json:"sockets,omitempty"`
 	Trace    string `json:"trace,omitempty"`
+	// NeverFirst: another grant of a named port is wrong before the property fails.
+	NeverFirst bool `json:"neverFirst,omitempty"`
 }
 
 func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 	if f.json {
-		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, ""}
+		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, "", d.NeverFirst}
 		if d.Trace != nil {
 			v.Trace = d.Trace.Trace.String()
 		}
@@ -184,6 +185,9 @@ func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 	case d.Trace != nil:
 		fmt.Fprintf(std.out, "%s does not hold on %s, assuming %s: %s\n\n", d.Property, f.kernel, d.Assume, d.Pair)
 		indent(std.out, d.Trace.Trace.String())
+		if d.NeverFirst {
+			fmt.Fprintf(std.out, "\nBut it never fails first, for any number of sockets: the scan has granted a named port wrongly before.\n")
+		}
 	default:
 		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q\n",
 			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World)
