@@ -24,7 +24,7 @@ func TimeBinds(ctx context.Context, opts reusecheck.Opt, addrs []netip.Addr, por
 	}
 	ns, err := newNamespace(nil)
 	if err != nil {
-		return 0, &Unavailable{What: "network namespace", Why: err.Error(), Do: "run as root"}
+		return 0, cannotTime(err)
 	}
 	defer ns.close()
 	fds := make([]int, 0, n)
@@ -73,6 +73,14 @@ func TimeBinds(ctx context.Context, opts reusecheck.Opt, addrs []netip.Addr, por
 		return err
 	})
 	return took, err
+}
+
+// cannotTime says why there is no namespace to time anything in. What is timed runs
+// in this process, with no helper between, so that a user has to bring the
+// namespaces along.
+func cannotTime(err error) *Unavailable {
+	return &Unavailable{What: "network namespace", Why: err.Error(),
+		Do: "run as root, or in namespaces of your own (unshare --map-root-user --net)"}
 }
 
 // threadTime is the processor time that the thread has used, in the kernel too.

@@ -24,7 +24,7 @@ func TimeDatagrams(ctx context.Context, connected, n int) (took time.Duration, e
 	}
 	ns, err := newNamespace(nil)
 	if err != nil {
-		return 0, &Unavailable{What: "network namespace", Why: err.Error(), Do: "run as root"}
+		return 0, cannotTime(err)
 	}
 	defer ns.close()
 	in, err := ns.injector()

@@ -88,7 +88,10 @@ func TestRandomTracesLeaveNothingBehind(t *testing.T) {
 	if after.HeapAlloc > before.HeapAlloc+1<<20 {
 		t.Errorf("the heap grew from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
 	}
-	r := s.engine.(*runner)
+	r, ok := s.engine.(*runner)
+	if !ok {
+		return // a namespace of another process, which is asked what it counts there
+	}
 	if n, err := r.ns.diag.count(); err != nil || n != 0 {
 		t.Errorf("sock_diag counts %d sockets in the namespace (%v), want 0", n, err)
 	}

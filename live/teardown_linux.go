@@ -24,7 +24,7 @@ func TimeNamespaces(ctx context.Context, n, each int) (Teardown, error) {
 	defer t.close()
 	if err := onFreshThread(func() error { return t.make(n) }); err != nil {
 		if isPermission(err) {
-			return t.Teardown, &Unavailable{What: "network namespace", Why: err.Error(), Do: "run as root"}
+			return t.Teardown, cannotTime(err)
 		}
 		return t.Teardown, err
 	}
