@@ -234,12 +234,31 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 	}
 	src := reusecheck.Canonical(m.Family, flowOf(m, to).src.Addr())
 	t.move(m, netip.AddrPortFrom(src, m.Local.Port()))
-	if f := flowOf(m, to); errno == reusecheck.ECONNREFUSED {
-		// A TIME_WAIT socket that the attempt arrived at does not survive it.
-		t.replaceTimeWait(flow{f.dst, unmapped(m.Local)})
+	if errno == reusecheck.ECONNREFUSED {
+		t.knocked(m, flowOf(m, to))
 	}
 	t.released(m)
 	t.unaddressed(m)
+}
+
+// knocked: a TIME_WAIT socket that a connection of m arrives at, with no listener
+// behind it, does not survive it, and one whose 4-tuple it has was replaced before it
+// was refused (seen on 6.18.44). From which port it came is not told where the stack
+// picked one: then the socket may be there still.
+func (t *TCP) knocked(m *member, f flow) {
+	if from := unmapped(m.Local); m.Owner() {
+		t.replaceTimeWait(flow{from, f.dst})
+		t.replaceTimeWait(flow{f.dst, from})
+		return
+	}
+	r := t.world.rangeFor(&m.Socket)
+	for i := t.firstOf(f.dst.Port()); i != none; i = t.socks[i].next {
+		o := &t.socks[i]
+		if peer := unmapped(o.Peer); o.State == reusecheck.TimeWait && unmapped(o.Local) == f.dst &&
+			peer.Addr() == unmapped(m.Local).Addr() && r.Contains(peer.Port()) {
+			o.vague = true
+		}
+	}
 }
 
 // inherited: the child is the named listener's. When another listener took the
