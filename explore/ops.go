@@ -37,7 +37,9 @@ func newMenu(sys *spec.System, w *spec.World) *menu {
 			}
 			for _, u := range w.UIDs {
 				for _, d := range w.Devs {
-					m.addFresh(f, o, u, d)
+					for _, c := range w.Processors() {
+						m.addFresh(f, o, u, d, c)
+					}
 				}
 			}
 		}
@@ -45,10 +47,10 @@ func newMenu(sys *spec.System, w *spec.World) *menu {
 	return m
 }
 
-func (m *menu) addFresh(f rc.Family, o rc.Opt, uid uint32, dev rc.Dev) {
+func (m *menu) addFresh(f rc.Family, o rc.Opt, uid uint32, dev rc.Dev, cpu rc.CPU) {
 	create := rc.NewSocket(0, f, o)
-	create.UID, create.Dev = uid, dev
-	s := rc.Socket{Family: f, Opts: o, UID: uid, Dev: dev}
+	create.UID, create.Dev, create.CPU = uid, dev, cpu
+	s := rc.Socket{Family: f, Opts: o, UID: uid, Dev: dev, CPU: cpu}
 	for _, op := range m.First(nil, &s) {
 		m.fresh = append(m.fresh, action{fresh: true, create: create, op: op, id: len(m.fresh)})
 	}

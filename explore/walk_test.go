@@ -100,6 +100,7 @@ var walks = []struct {
 	{spec.UDP, "6.18", "udp4 addr=127.0.0.1,127.0.0.2 dev=1 connect close send", 2},
 	{spec.UDP, "6.18", "udp4 addr=0.0.0.0,127.0.0.1 reuseaddr close send", 2},
 	{spec.UDP, "6.18", "udp4 addr=127.0.0.1 reuseport set-opt close send", 2},
+	{spec.UDP, "6.12", "udp4 addr=127.0.0.1 reuseaddr connect disconnect send cpu=1 set-cpu", 1},
 	{spec.TimeWait, "6.18", "exits", 2},
 	{spec.TimeWait, "6.1", "tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait close nets=1 child-tables", 2},
 	{spec.TimeWait, "6.18+tw-one-family", "tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait close nets=2", 2},

@@ -196,3 +196,22 @@ func TestAWalkTellsEveryViolationIfAsked(t *testing.T) {
 		t.Errorf("told: %v", told)
 	}
 }
+
+func TestAWalkOfProcessorsFindsTheGroupThatPassesTheOneWhoAsked(t *testing.T) {
+	for kernel, want := range map[string]string{"6.1-udp-group-incoming-cpu": "socket a udp4 reuseport\nsocket b udp4 reuseport cpu=1\n", "6.1": ""} {
+		w := walkOf(t, spec.UDP, kernel, "udp4 addr=127.0.0.1 reuseport send cpu=2 set-cpu", 2)
+		got := ""
+		o, err := w.Run(context.Background(), func(h *History) error {
+			if !strings.Contains(h.Trace.String(), "cpu=") {
+				t.Errorf("without a processor:\n%s", h.Trace)
+			}
+			if got == "" {
+				got = h.Trace.String()
+			}
+			return nil
+		})
+		if err != nil || !o.Complete || (got == "") != (want == "") {
+			t.Errorf("%s: %+v, error %v, first\n%s", kernel, o, err, got)
+		}
+	}
+}

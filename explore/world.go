@@ -70,6 +70,7 @@ var worldWords = []word{
 	{"set-opt", "reuseaddr and reuseport change on live sockets", field(rc.SetOpt)},
 	{"set-uid", "live sockets change hands", field(rc.SetUID)},
 	{"set-dev", "live sockets change their device", field(rc.SetDev)},
+	{"set-cpu", "live sockets of system udp ask for another processor", field(rc.SetCPU)},
 	{"auto", "automatic ports, from a range that is the ports in play", func(w *spec.World) { w.AutoPorts = true }},
 	{"other-port", "children on a port other than their listener's", func(w *spec.World) { w.OtherPort = true }},
 	{"rivals", "connections that more than one listener could take", func(w *spec.World) { w.Rivals = true }},
@@ -95,8 +96,8 @@ func field(f rc.Field) func(*spec.World) {
 }
 
 // Words lists the words of a world's description with what each adds, named
-// worlds first. uid=N, dev=N, ports=N, nets=N, group=N and
-// addr=A,B.. are words too.
+// worlds first. uid=N, dev=N, cpu=N, ports=N, nets=N, group=N
+// and addr=A,B.. are words too.
 func Words() (names, docs []string) {
 	for _, n := range named {
 		names, docs = append(names, n.name), append(docs, n.doc+": "+n.words)
@@ -104,8 +105,8 @@ func Words() (names, docs []string) {
 	for _, w := range worldWords {
 		names, docs = append(names, w.name), append(docs, w.doc)
 	}
-	return append(names, "addr=A,B..", "uid=N", "dev=N", "ports=N", "nets=N", "group=N"),
-		append(docs, "these addresses too", "N users", "N devices beside none", "N ports", "N namespaces at one time, which exit alone or together",
+	return append(names, "addr=A,B..", "uid=N", "dev=N", "cpu=N", "ports=N", "nets=N", "group=N"),
+		append(docs, "these addresses too", "N users", "N devices beside none", "N processors, which sockets of system udp ask for and datagrams arrive on", "N ports", "N namespaces at one time, which exit alone or together",
 			"a reuseport group of N udp4 sockets that stay, on 127.0.0.1")
 }
 
@@ -113,6 +114,7 @@ var (
 	allUsers   = []uint32{0, 1001, 1002, 1003}
 	allDevices = []rc.Dev{rc.NoDev, rc.Dev1, rc.Dev2, rc.DevLo}
 	allPorts   = []uint16{40000, 40001}
+	allCPUs    = []rc.CPU{rc.NoCPU, rc.Processor(0), rc.Processor(1), rc.Processor(2)}
 )
 
 // The most namespaces that a world has at one time, and members of a group that
@@ -193,6 +195,11 @@ func addValue(w *spec.World, s string) error {
 			w.Devs = allDevices[:n+1]
 		}
 		return err
+	case ok && name == "cpu":
+		if n, err = count(len(allCPUs) - 1); err == nil {
+			w.CPUs = allCPUs[:n+1]
+		}
+		return err
 	case ok && name == "ports":
 		if n, err = count(len(allPorts)); err == nil {
 			w.Ports = allPorts[:n]
@@ -245,6 +252,9 @@ func complete(w *spec.World) error {
 		}
 	}
 	for _, f := range w.Families {
+		if (len(w.CPUs) > 0 || w.Fields[rc.SetCPU]) && !f.IsUDP() {
+			return fmt.Errorf("cpu=N and set-cpu are of worlds of udp4 and udp6 sockets, not of %s", f)
+		}
 		if !slices.ContainsFunc(w.Addrs, func(a netip.Addr) bool { return fits(f, a) }) {
 			return fmt.Errorf("no address of the world is for %s sockets: add one with addr=", f)
 		}

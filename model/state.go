@@ -73,7 +73,7 @@ func (u *UDP) AppendState(dst []byte, order rc.Order) []byte {
 	}
 	for _, g := range groups {
 		dst = binary.LittleEndian.AppendUint32(appendBools(dst, u.groups[g].hasConns), uint32(u.groups[g].max))
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(u.groups[g].wanting))
+		dst = append(dst, byte(min(u.uncounted(g), len(order)+moreSockets)))
 	}
 	return u.appendLists(dst, order)
 }

@@ -116,3 +116,21 @@ func (u *UDP) onProcessor(g int32, ms []int32, on rc.CPU) []int32 {
 	}
 	return there
 }
+
+// uncounted is how many datagrams made a member prefer a processor that preferred
+// none: so many more than were counted leave, and the group's count is wrong by it.
+func (u *UDP) uncounted(g int32) int {
+	n := -u.groups[g].wanting
+	for _, m := range u.groups[g].members {
+		n += count(u.socks[m].cpu)
+	}
+	if !u.rules.groupByCPU {
+		return 0
+	}
+	return n
+}
+
+// moreSockets is how many more sockets than a state has may follow, so that two
+// states are told apart that differ in a group's count. One that is wrong by more
+// than there are sockets is never 0 again.
+const moreSockets = 4

@@ -292,6 +292,10 @@ func (l *lowering) send(s *reusecheck.Step) error {
 	if from.Is4() != to.Is4() {
 		return l.refuse("a datagram has two addresses of one family")
 	}
+	if onProcessors(l.p.trace) {
+		on := max(0, op.CPU.Number()) // where the step names none, on the first
+		l.add(stmt{kind: sMust, text: "processor " + reusecheck.Processor(on).String(), call: call{"run_on", []any{on}}})
+	}
 	err := l.judged(s, nil, call{"deliver", []any{from.String(), l.portArg(op.From.Port()), to.String(), l.portArg(op.Addr.Port())}})
 	l.name(op.From.Port())
 	l.name(op.Addr.Port())

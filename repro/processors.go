@@ -17,9 +17,16 @@ func processors(t *reusecheck.Trace, format string) error {
 		return nil
 	}
 	for i := range t.Steps {
-		if s := &t.Steps[i]; s.Op.CPU != reusecheck.NoCPU || s.Op.Field == reusecheck.SetCPU {
+		if s := &t.Steps[i]; ofProcessor(&s.Op) {
 			return &Inexpressible{Format: format, Line: s.Line, Step: s.Text(t.Name), Why: "the program does not choose a processor"}
 		}
 	}
 	return nil
+}
+
+func ofProcessor(op *reusecheck.Op) bool { return op.CPU != reusecheck.NoCPU || op.Field == reusecheck.SetCPU }
+
+// onProcessors reports whether it matters on which processor a trace's program runs.
+func onProcessors(t *reusecheck.Trace) bool {
+	return slices.ContainsFunc(t.Steps, func(s reusecheck.Step) bool { return ofProcessor(&s.Op) })
 }

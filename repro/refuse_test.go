@@ -24,6 +24,7 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 		{"selftest packetdrill syz kunit bench", "socket a tcp4 cpu=1\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 cpu=1"}},
 		{"selftest packetdrill syz kunit bench", l + "set l cpu=none => ok\n", repro.Inexpressible{Line: 4, Step: "set l cpu=none => ok"}},
 		{"selftest packetdrill syz kunit bench", l + "inherit l c 127.0.0.1 cpu=0 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1 cpu=0 => ok"}},
+		{"selftest packetdrill syz kunit bench", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 cpu=0 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 cpu=0 => none"}},
 		{"syz", "socket a tcp4\nbind a 0.0.0.0:1 => ok\nconnect a 127.0.0.1:1 => ok\nshutdown a => ok\n", repro.Inexpressible{Line: 4, Step: "shutdown a => ok"}},
 		{"python", "socket a tcp4\nbind a [::1]:1\n", repro.Inexpressible{Line: 2, Step: "bind a [::1]:1"}},
 	} {

@@ -177,6 +177,13 @@ func sets(w *World, dst []reusecheck.Op, s *reusecheck.Socket) []reusecheck.Op {
 			}
 		}
 	}
+	if w.Fields[reusecheck.SetCPU] {
+		for _, c := range w.Processors() {
+			if c != s.CPU {
+				dst = append(dst, reusecheck.SetProcessor(0, c))
+			}
+		}
+	}
 	return dst
 }
 

@@ -90,8 +90,13 @@ func (m *udpMenu) Around(dst []reusecheck.Op, live []reusecheck.Socket) []reusec
 					continue
 				}
 				for _, d := range m.world.Devs {
-					if d == reusecheck.NoDev || m.world.Arrivals {
-						dst = append(dst, reusecheck.Send(from, netip.AddrPortFrom(to, p), d))
+					if d != reusecheck.NoDev && !m.world.Arrivals {
+						continue
+					}
+					for _, c := range m.world.Processors() {
+						if c != reusecheck.Processor(0) { // where one of none arrives too
+							dst = append(dst, reusecheck.SendOn(from, netip.AddrPortFrom(to, p), d, c))
+						}
 					}
 				}
 			}

@@ -51,6 +51,14 @@ type World struct {
 	Sysctls []reusecheck.Sysctl
 }
 
+// Processors are the processors of a world, none of them first.
+func (w *World) Processors() []reusecheck.CPU {
+	if len(w.CPUs) == 0 {
+		return []reusecheck.CPU{reusecheck.NoCPU}
+	}
+	return w.CPUs
+}
+
 // Core is the part of a world in which sockets do no more than bind to one named
 // port and listen, at the wildcards and one other address of each family: the
 // shortest histories, where little gets in the way.
