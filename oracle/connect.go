@@ -108,7 +108,9 @@ func (t *TCP) judgeFromAny(m *member, f flow, got reusecheck.Answer) Verdict {
 			return open(got, openSearch)
 		}
 		t.conflicts = t.conflicts[:0]
-		return t.disagree(t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest)))
+		v := t.disagree(t.wantReached(f.from(s.lowest), reusecheck.Picked(s.lowest)))
+		v.Port = s.lowest
+		return v
 	case got.Kind != reusecheck.OK:
 		if v := t.judgeReached(t.fromOnly(m, f, r), reusecheck.Success, got); v.Agrees {
 			return v

@@ -11,6 +11,9 @@ type Verdict struct {
 	// Want is the reference answer. Where several are allowed (which
 	// automatic port), it is the stack's own if that is one of them.
 	Want reusecheck.Answer
+	// Port is a port that is to be had for a connect that was refused one, 0 in
+	// other verdicts. Want does not tell it where nobody listens at the other end.
+	Port uint16
 	// Agrees says that the stack's answer is one of those allowed.
 	Agrees bool
 	// Conflicts are all owners that stand against the request, each with

@@ -16,9 +16,10 @@ func Compare(a, b *rc.Trace) int {
 	return compare(&x, &y)
 }
 
-// Points 1 to 12 of the order, as indices of weight.
+// Points 1 to 13 of the order, as indices of weight.
 const (
 	wSettings = iota
+	wRange
 	wSteps
 	wSockets
 	wAttrs
@@ -39,6 +40,7 @@ func (d *draft) weigh() {
 	w := weight{}
 	if d.ports != (rc.PortRange{}) {
 		w[wSettings]++
+		w[wRange] = d.ports.Size()
 		w[wPorts] += rank(ranges, d.ports)
 	}
 	w[wSettings] += len(d.sysctl)

@@ -44,6 +44,7 @@ var moves = []struct {
 	{"config", config},
 	{"everywhere", everywhere},
 	{"verb", simplerVerbs},
+	{"alone", alone},
 	{"attribute", attributes},
 	{"family", families},
 	{"value", values},

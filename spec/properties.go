@@ -38,7 +38,8 @@ type Tags uint64
 
 // The circumstances beside the reasons. A cause is a way in which the cached
 // socket does not stand for the one that is judged, or the listener that took a
-// connection for the one that should have.
+// connection for the one that should have; of a request that is refused wrongly,
+// what is taken for a conflict in the owner that it is refused for.
 const (
 	byReuseAddr Tags = 1 << (40 + iota)
 	byDevice
@@ -54,7 +55,9 @@ const (
 	wildOwner  // the owner has one
 	left4      // a TIME_WAIT socket that is wrongly left or gone is an IPv4 one
 	left6      // ... an IPv6 one
-	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild | byCPU
+	byOver6    // the owner is connected over IPv6, and stands against IPv4
+	byExplicit // the owner's port was bound to by name, at another address
+	causes     = byReuseAddr | byDevice | byV6Only | byAddress | byUser | byChange | byUpdate | byChild | byCPU | byOver6 | byExplicit
 )
 
 var tagNames = []struct {
@@ -65,7 +68,7 @@ var tagNames = []struct {
 	{byUser, "user"}, {byChange, "change after bind"}, {byUpdate, "no update"},
 	{byChild, "unchecked child"}, {byCPU, "processor"}, {mixed, "mixed families"},
 	{wildBinder, "wildcard binder"}, {wildOwner, "wildcard owner"},
-	{left4, "IPv4"}, {left6, "IPv6"},
+	{left4, "IPv4"}, {left6, "IPv6"}, {byOver6, "IPv6 connection"}, {byExplicit, "explicit bind"},
 }
 
 func reasonTag(r reusecheck.Reason) Tags { return 1 << r }
@@ -142,11 +145,20 @@ func checkComplete(o *Observation) Violation {
 		kind = o.Op.Verb.String() + " granted"
 	case o.Got.Kind == reusecheck.Received:
 		kind = o.Op.Verb.String() + " taken by another"
-	case amongConnections(o):
-		kind = o.Op.Verb.String() + " refused among connections only"
-		tags |= reasonTag(o.Got.Reason)
 	default:
-		tags |= reasonTag(o.Got.Reason)
+		if o.Op.Verb == reusecheck.VListen && automatic(o) {
+			kind = "listen without a port refused" // another request, which no other shrinks to
+		}
+		cause := refusalCause(o)
+		switch {
+		case cause != 0:
+			tags |= cause // whichever rule of options the owner was held against by
+		case amongConnections(o):
+			kind += " among connections only"
+			fallthrough
+		default:
+			tags |= reasonTag(o.Got.Reason)
+		}
 	}
 	if o.Op.Verb == reusecheck.VInherit && passesProcessor(o) {
 		tags |= byCPU
@@ -166,26 +178,6 @@ func passesProcessor(o *Observation) bool {
 		return s != nil && s.CPU == o.Op.CPU
 	}
 	return o.Op.CPU != reusecheck.NoCPU && wants(o.Verdict.Want) && !wants(o.Got.Answer)
-}
-
-// amongConnections reports whether the port that the oracle would give has
-// owners, and none that bound it: then nobody there is in the way of a
-// connection, and it is a past owner that is.
-func amongConnections(o *Observation) bool {
-	port := o.Verdict.Want.Port
-	if o.Op.Verb != reusecheck.VConnect || o.Verdict.Want.Kind != reusecheck.OK || port == 0 {
-		return false
-	}
-	owners := 0
-	for i := range o.Before {
-		if s := &o.Before[i]; s.Local.Port() == port {
-			if !s.ByConnect {
-				return false
-			}
-			owners++
-		}
-	}
-	return owners > 0
 }
 
 // The two ways in which a cache can be weaker than it need be.
