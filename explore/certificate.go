@@ -1,10 +1,13 @@
 package explore
 
 import (
+	"errors"
 	"io"
 	"strings"
 
+	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 // Certificate writes the proof of soundness under assumptions as SMT-LIB 2: the
@@ -19,12 +22,17 @@ func (p *Prover) Certificate(out io.Writer, a Assumption) error {
 // certificate leaves pairs out of the invariant that spoil names.
 func (p *Prover) certificate(out io.Writer, a Assumption, spoil func(cache, word int) bool) error {
 	v := p.invariant(a)
+	if _, found := v.violation(spec.Sound); found {
+		return errors.New("there is no certificate where one tracked owner is not enough for a proof: its invariant is one of pairs")
+	}
 	c := &certificate{v: v, t: p.t, f: &formula{out: out}, spoil: spoil}
+	if err := c.measure(); err != nil {
+		return err
+	}
 	c.f.printf("; checker prove --kernel %s --property sound --assume %s\n", p.Kernel, a)
 	c.f.printf("; A bucket is a cache and one owner, the others doing what they please. Variables: c the cache, o the\n" +
 		"; owner, q a request by a socket without the port, x another owner that asks to listen, n an owner afterwards.\n" +
 		"(set-logic QF_FD)\n")
-	c.measure()
 	c.declare()
 	c.tables()
 	c.obligation("what a first owner leaves is in the invariant", c.initial)
@@ -68,7 +76,7 @@ type requests struct {
 }
 
 // measure finds the bits that differ at all.
-func (c *certificate) measure() {
+func (c *certificate) measure() error {
 	var all uint64
 	one := ^uint64(0)
 	note := func(w uint64) { all |= w; one &= w }
@@ -86,7 +94,11 @@ func (c *certificate) measure() {
 		}
 	}
 	c.wordBits, c.constant = all&^one, one
-	c.order = model.BitOrder()
+	c.order = append(model.BitOrder(), model.Bit{At: usedAt}, model.Bit{At: shutAt})
+	if all&driftBit != 0 {
+		return &rc.Unsupported{What: "a certificate of a kernel on which the oracle remembers more of an owner than the stack has",
+			Why: "a certificate compares an owner's stand by what the scan reads"}
+	}
 	c.variants = map[int]uint64{}
 	same := map[uint64]uint64{}
 	most := uint64(0)
@@ -98,6 +110,7 @@ func (c *certificate) measure() {
 	}
 	for ; 1<<c.extra <= most; c.extra++ {
 	}
+	return nil
 }
 
 // variantBit is where a request's word has the number of its variant.

@@ -419,7 +419,7 @@ func (v *invariant) imprecise() (abstract, bool) {
 	var todo []twin
 	bad, found := abstract{}, false
 	visit := func(from twin, row int, q *asker, after int, fast bool) {
-		k := v.t.step.kinds.of(q.word).sock
+		k := v.t.step.kinds.of(q.word).seen
 		to := twin{after, spec.Intended(from.ghost, &k)}
 		switch {
 		case q.fails: // nobody was admitted
@@ -461,7 +461,7 @@ func (v *invariant) imprecise() (abstract, bool) {
 		for i := range v.hands {
 			h := &v.hands[i]
 			if after, ok := v.after[[2]int{at.cache, h.child}]; ok && after >= 0 {
-				k := v.t.step.kinds.of(v.t.words[h.child]).sock
+				k := v.t.step.kinds.of(v.t.words[h.child]).seen
 				if to := (twin{after, spec.Intended(at.ghost, &k)}); !seen[to] {
 					seen[to] = true
 					todo = append(todo, to)
@@ -484,7 +484,7 @@ func (t *tables) imprecise(q *asker, from, to twin, fast bool) bool {
 	if q.self != 0 {
 		w = q.self
 	}
-	k := t.step.kinds.of(w).sock
+	k := t.step.kinds.of(w).seen
 	k.ID = 0
 	o := spec.Observation{Op: q.act.op, GhostBefore: from.ghost, GhostAfter: to.ghost, Before: []rc.Socket{k}}
 	o.Op.Sock = 0

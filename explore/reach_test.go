@@ -48,7 +48,12 @@ func (v *invariant) lacks(st *model.State) (word uint64, lacks bool) {
 		if model.PortOf(w) != 1 {
 			continue
 		}
-		if o, ok := v.t.index[clean(w)]; !known || !ok || n >= len(v.sets) || !v.sets[n].has(o) {
+		held := false
+		for _, past := range [4]uint64{0, usedBit, shutBit, usedBit | shutBit} { // which the state does not say
+			o, ok := v.t.index[clean(w)&^(usedBit|shutBit)|past]
+			held = held || known && ok && n < len(v.sets) && v.sets[n].has(o)
+		}
+		if !held {
 			return w, true
 		}
 	}
@@ -132,6 +137,19 @@ func walkWithin(t *rapid.T, p *Prover, without feature, prop *spec.Property, vis
 		}
 		if prop != nil && o.Diverged() {
 			return // by a step that this proof says nothing of
+		}
+		for i := range o.After {
+			s := &o.After[i]
+			w := &st.Ends
+			id := s.ID
+			if id.IsOtherEnd() {
+				id = id.OtherEnd()
+			} else {
+				w = &st.Socks
+			}
+			if w[id] != 0 {
+				w[id] |= p.t.seenOf(w[id], s)
+			}
 		}
 		visit(&st)
 	}

@@ -165,7 +165,8 @@ type request struct {
 	on     bool
 	toUID  uint32
 	toDev  rc.Dev
-	fails  bool // see asker
+	fails  bool   // see asker
+	seen   uint64 // drift bits of who asks, for the tables of a proof
 }
 
 // answerTo is all that is said of a step.

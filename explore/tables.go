@@ -10,7 +10,7 @@ import (
 
 // proofWorld has three of everything that rules only compare: a violation has
 // an owner, a request and the socket that the cache is keyed to.
-const proofWorld = "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,127.0.0.2,127.0.0.3,::,::1,fd00::1,fd00::2," +
+const proofWorld = "tcp4 tcp6 addr=0.0.0.0,127.0.0.1,127.0.0.2,127.0.0.3,::,::1,fd00::1,fd00::2,fd00::3," +
 	"::ffff:0.0.0.0,::ffff:127.0.0.1,::ffff:127.0.0.2,::ffff:127.0.0.3 v6only reuseaddr reuseport uid=3 dev=3 ports=2 " +
 	"listen close shutdown disconnect connect inherit timewait expire set-opt set-uid set-dev auto other-port"
 
@@ -35,7 +35,7 @@ type tables struct {
 	// caches are the port's words, as far as they are the cache.
 	caches     []uint64
 	cacheIndex map[uint64]int
-	classes    map[uint64]int // of what the scan reads of an owner
+	classes    map[uint64]int // of what scan and oracle read of an owner
 	members    []uint64       // one word of each class
 	rows       [][]stand      // by row of requests, then by class
 	asks       []asker        // one request of each row
@@ -45,6 +45,8 @@ type tables struct {
 	setsOf     []*rowSets
 	passers    []int
 	helper     uint64 // a listener of the second port
+	// parted says that the oracle knows of an owner that the stack has not.
+	parted bool
 }
 
 // asker is a step by which a socket asks for the port.
@@ -129,6 +131,10 @@ func newTables(kernel *model.Profile) (*tables, error) {
 	for i := 0; i < len(t.words); i++ { // grows
 		t.follow(i)
 	}
+	if t.parted {
+		return nil, &rc.Unsupported{What: "a kernel that forgets an owner which the oracle remembers",
+			Why: "no pair of a cache and an owner shows it"}
+	}
 	return t, nil
 }
 
@@ -150,7 +156,36 @@ func (t *tables) run(cache uint64, socks []uint64, slot int, a *action) (rc.Resu
 	if err != nil || s.base.Check() != nil || s.codec.Pack(s.base, n) != nil {
 		return res, nil, false
 	}
+	t.remember(socks, slot, a, res.Answer)
 	return res, n, true
+}
+
+// remember lets the oracle follow the same step, and notes in the words where it
+// sees another socket than the stack has.
+func (t *tables) remember(socks []uint64, slot int, a *action, got rc.Answer) {
+	s := t.step
+	s.known = s.known[:0]
+	for i, w := range socks {
+		if w != 0 {
+			s.know(s.kinds.of(w), w, rc.ID(i))
+		}
+	}
+	s.judged.Restore(t.e.config, s.known)
+	create, op := a.at(rc.ID(slot))
+	if op.Verb == rc.VInherit {
+		op.Child = model.MaxSockets - 1
+	}
+	if a.fresh {
+		s.judged.Follow(create, rc.Success)
+	}
+	s.judged.Follow(op, got)
+	n := &s.t.next
+	s.judged.Sockets(func(o *rc.Socket) bool {
+		if id := o.ID; !id.IsOtherEnd() && n.Socks[id] != 0 {
+			n.Socks[id] |= t.remembered(n.Socks[id], o)
+		}
+		return true
+	})
 }
 
 func (t *tables) do(cache uint64, socks []uint64, slot int, a *action) (rc.Result, error) {
@@ -183,8 +218,43 @@ func (t *tables) do(cache uint64, socks []uint64, slot int, a *action) (rc.Resul
 
 // clean drops what is no part of an owner in the abstraction: where it stands,
 // who its peer is, and that it may not connect after it listened. All of it only
-// ever forbids steps.
-func clean(w uint64) uint64 { return model.Forgetful(w) & (1<<model.PastShift - 1) }
+// ever forbids steps. What the oracle sees of it stays.
+func clean(w uint64) uint64 {
+	return model.Forgetful(w)&(1<<model.PastShift-1) | w&rememberedBits
+}
+
+// withPort moves a socket to the port of another code, for stack and oracle.
+func withPort(w uint64, code int) uint64 {
+	if portSeen(w) == model.PortOf(w) && w&driftBit != 0 {
+		w = w&^(3<<driftPort) | uint64(code)<<driftPort
+	}
+	return model.WithPort(w, code)
+}
+
+// remembered is what the oracle remembers of a socket for certain. What a TIME_WAIT
+// socket did before is asked of none.
+func (t *tables) remembered(w uint64, o *rc.Socket) uint64 {
+	if o.State == rc.TimeWait {
+		return t.seenOf(w, o)
+	}
+	return t.seenOf(w, o) | t.step.past(w, o)&(usedBit|shutBit)
+}
+
+// seenOf says in a word's bits what the oracle sees of a socket. By what right one
+// in TIME_WAIT held its port is asked of none.
+func (t *tables) seenOf(w uint64, o *rc.Socket) uint64 {
+	s := t.step
+	k := s.kinds.of(w).sock
+	seen := *o
+	if o.State == rc.TimeWait {
+		seen.PortLocked, seen.AddrLocked, seen.ByConnect = k.PortLocked, k.AddrLocked, k.ByConnect
+	}
+	b := s.drift(w, &seen)
+	if b&vagueBit != 0 || portSeen(w|b) == 1 && model.PortOf(w) != 1 {
+		t.parted = true
+	}
+	return b & driftBits
+}
 
 // makeHelper makes a listener of the second port that takes every connection.
 func (t *tables) makeHelper() {
@@ -232,7 +302,8 @@ func (t *tables) row(q *asker) int {
 	if q.act.fresh {
 		opts = q.act.create.Opts & (rc.ReuseAddr | rc.ReusePort | rc.V6Only)
 	}
-	r := request{slot: model.PortOf(q.self), family: k.Family, opts: opts, uid: k.UID, dev: k.Dev, verb: q.act.op.Verb, addr: q.act.op.Addr, fails: q.fails}
+	r := request{slot: model.PortOf(q.self), family: k.Family, opts: opts, uid: k.UID, dev: k.Dev, verb: q.act.op.Verb, addr: q.act.op.Addr, fails: q.fails,
+		seen: q.self & driftBits}
 	if q.act.op.Verb == rc.VListen {
 		r.addr = netip.AddrPortFrom(k.Local.Addr(), 0)
 	}
@@ -284,7 +355,7 @@ func (t *tables) owner(w uint64) int {
 }
 
 func (t *tables) class(w uint64) int {
-	r := w & model.ReadByScan
+	r := w & (model.ReadByScan | driftBits)
 	c, ok := t.classes[r]
 	if !ok {
 		c = len(t.members)
@@ -355,9 +426,9 @@ func (t *tables) follow(i int) {
 func (t *tables) hand(i int, a *action) {
 	b := *a
 	b.op = rc.Inherit(0, 0, rcPort(a.op.Addr, t.e.world.Ports[0]))
-	if _, n, ok := t.run(0, []uint64{model.WithPort(t.words[i], 2)}, 0, &b); ok {
+	if _, n, ok := t.run(0, []uint64{withPort(t.words[i], 2)}, 0, &b); ok {
 		if c := n.Socks[model.MaxSockets-1]; c != 0 && model.PortOf(c) == 1 {
-			t.lives[i].hands = append(t.lives[i].hands, handing{model.WithPort(t.words[i], 2), &b, a.needs(), t.owner(clean(c))})
+			t.lives[i].hands = append(t.lives[i].hands, handing{withPort(t.words[i], 2), &b, a.needs(), t.owner(clean(c))})
 		}
 	}
 }
@@ -412,9 +483,9 @@ func (t *tables) named(q *asker) bool {
 
 // against asks the oracle's relation about one owner.
 func (t *tables) against(q *asker, own uint64) bool {
-	b := t.step.kinds.of(q.word).sock
+	b := t.step.kinds.of(q.word).seen
 	if q.self != 0 {
-		b = t.step.kinds.of(q.self).sock
+		b = t.step.kinds.of(q.self).seen
 	} else {
 		b.Opts = q.act.create.Opts // v6only comes with the grant
 	}
@@ -423,7 +494,7 @@ func (t *tables) against(q *asker, own uint64) bool {
 		addr = rc.Canonical(b.Family, q.act.op.Addr.Addr())
 	}
 	b.ID = rc.NoID
-	o := t.step.kinds.of(own).sock
+	o := t.step.kinds.of(own).seen
 	o.ID = 0
 	req := oracle.Request{Binder: &b, Addr: addr, Port: t.e.world.Ports[0], Purpose: oracle.Named}
 	return len(oracle.Conflicts([]rc.Socket{o}, &req, nil)) > 0

@@ -10,14 +10,21 @@ import (
 // The caller's bits of a socket's word: what the oracle knows of its past, and,
 // where the oracle sees another socket than the stack has, what it sees.
 const (
-	usedBit   = 1 << model.PastShift
+	usedAt    = model.PastShift
+	usedBit   = 1 << usedAt
 	vagueBit  = 2 << model.PastShift
 	driftBit  = 4 << model.PastShift
 	driftAddr = model.PastShift + 3  // 4 bits, a code
 	driftOpts = model.PastShift + 7  // 3 bits: reuseaddr, reuseport, v6only
 	driftPort = model.PastShift + 10 // 2 bits, a code
 	driftHold = model.PastShift + 12 // 3 bits: port named, address named, port by connect
-	shutBit   = 1 << (model.PastShift + 15)
+	shutAt    = model.PastShift + 15
+	shutBit   = 1 << shutAt
+
+	// driftBits are all that say what the oracle sees.
+	driftBits = shutBit - driftBit
+	// rememberedBits are all that the oracle remembers for certain.
+	rememberedBits = driftBits | usedBit | shutBit
 )
 
 // past is what the oracle knows of a socket beside what the stack has.
@@ -26,16 +33,20 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 		return 0
 	}
 	known := s.judged.Past(o.ID)
-	b := when[uint64](known.Used, usedBit) | when[uint64](known.Vague, vagueBit) | when[uint64](known.Shut, shutBit)
+	return s.drift(w, o) | when[uint64](known.Used, usedBit) | when[uint64](known.Vague, vagueBit) | when[uint64](known.Shut, shutBit)
+}
+
+// drift is what the oracle sees of a socket where that is not what the stack has.
+func (s *stepper) drift(w uint64, o *rc.Socket) uint64 {
 	const opts = rc.ReuseAddr | rc.ReusePort | rc.V6Only
 	k := &s.kinds.of(w).sock
 	hold := holds(o)
 	if k.Local == o.Local && k.Opts&opts == o.Opts&opts && holds(k) == hold {
-		return b
+		return 0
 	}
 	code := s.codec.AddrCode(o.Local.Addr())
 	if code < 0 {
-		return b | vagueBit // an address that no step of this world names
+		return vagueBit // an address that no step of this world names
 	}
 	port := 0
 	for i, p := range s.e.world.Ports {
@@ -43,7 +54,7 @@ func (s *stepper) past(w uint64, o *rc.Socket) uint64 {
 			port = i + 1
 		}
 	}
-	return b | driftBit | uint64(code)<<driftAddr | uint64(o.Opts&opts)<<driftOpts | uint64(port)<<driftPort | hold<<driftHold
+	return driftBit | uint64(code)<<driftAddr | uint64(o.Opts&opts)<<driftOpts | uint64(port)<<driftPort | hold<<driftHold
 }
 
 func holds(k *rc.Socket) (h uint64) {
