@@ -15,9 +15,9 @@ type Lookup struct {
 	// Could are the sockets that could have got the datagram: more than one
 	// where a hash picks among the members of a reuseport group.
 	Could []ID
-	// Scored are the sockets that could have got it if the table had not been
-	// there and every socket had been scored. Empty unless the table gave the
-	// receiver.
+	// Scored are the sockets that could have got it without the short cut that
+	// gave it: if every socket had been scored in the place of the table, or the
+	// table asked in the place of early demultiplexing. Empty where a score gave it.
 	Scored []ID
 }
 

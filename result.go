@@ -204,6 +204,7 @@ const (
 	TakeScore // send: no socket fits the datagram better
 	TakeGroup // send: the receiver's reuseport group fits best, and a hash picked it
 	TakeNone  // send: no socket fits the datagram
+	TakeEarly // send: early demultiplexing gave it to the first socket of the address slot
 
 	BeatAddress // the better receiver is bound to the address itself
 	BeatPeer    // ... is connected to the sender
@@ -247,6 +248,7 @@ var reasonTexts = [...]string{
 	TakeScore:         "no socket fits the datagram better",
 	TakeGroup:         "its reuseport group fits best, and a hash picked it",
 	TakeNone:          "no socket fits the datagram",
+	TakeEarly:         "early demultiplexing gives it to the first socket of the address slot",
 	BeatAddress:       "it is bound to the address itself",
 	BeatPeer:          "it is connected to the sender",
 	BeatDevice:        "it is bound to the device",

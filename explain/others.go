@@ -242,6 +242,8 @@ func (w *teller) send() {
 	}
 	who := w.t.Name(got.Who)
 	switch {
+	case got.Reason == rc.TakeEarly:
+		w.say("%s gets it: it is the first socket of the address slot and connected to the sender, and early demultiplexing asks no other.", who)
 	case got.Reason == rc.TakeTuple:
 		w.say("%s gets it: the 4-tuple table of connected sockets has it under these very addresses and ports, so no socket is scored.", who)
 	case got.Reason == rc.TakeGroup:

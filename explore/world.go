@@ -74,6 +74,9 @@ var worldWords = []word{
 	{"auto", "automatic ports, from a range that is the ports in play", func(w *spec.World) { w.AutoPorts = true }},
 	{"other-port", "children on a port other than their listener's", func(w *spec.World) { w.OtherPort = true }},
 	{"rivals", "connections that more than one listener could take", func(w *spec.World) { w.Rivals = true }},
+	{"no-early-demux", "the setting udp_early_demux is off", func(w *spec.World) {
+		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.udp_early_demux", Value: "0"}}
+	}},
 	{"autobind-reuse", "the setting ip_autobind_reuse is on", func(w *spec.World) {
 		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.ip_autobind_reuse", Value: "1"}}
 	}},
@@ -252,8 +255,8 @@ func complete(w *spec.World) error {
 		}
 	}
 	for _, f := range w.Families {
-		if (len(w.CPUs) > 0 || w.Fields[rc.SetCPU]) && !f.IsUDP() {
-			return fmt.Errorf("cpu=N and set-cpu are of worlds of udp4 and udp6 sockets, not of %s", f)
+		if (len(w.CPUs) > 0 || w.Fields[rc.SetCPU]) && spec.OfFamily(f).Packed {
+			return fmt.Errorf("cpu=N and set-cpu are of worlds that are walked, such as of udp4 sockets, not of %s", f)
 		}
 		if !slices.ContainsFunc(w.Addrs, func(a netip.Addr) bool { return fits(f, a) }) {
 			return fmt.Errorf("no address of the world is for %s sockets: add one with addr=", f)

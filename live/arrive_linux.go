@@ -21,13 +21,10 @@ type doorway struct {
 }
 
 // arrivalSettings are what lets the namespace's own addresses be those of packets
-// from outside. Early demultiplexing would hand some to a connected socket before
-// they come to the look-up, unless a trace says so; on the loopback there is none.
+// from outside.
 var arrivalSettings = []struct{ name, value string }{
 	{"route_localnet", "1"}, {"accept_local", "1"}, {"rp_filter", "0"},
 }
-
-const earlyDemux = "net.ipv4.udp_early_demux"
 
 func (n *namespace) newDoorway() (*doorway, error) {
 	if n.noDevice != nil {
@@ -91,11 +88,6 @@ func (n *namespace) open(in *injector, dev reusecheck.Dev) (shut func() error, e
 			if err := n.apply("net.ipv4.conf."+of+"."+s.name, s.value); err != nil {
 				return nil, err
 			}
-		}
-	}
-	if _, said := lastOf(n.want, earlyDemux); !said {
-		if err := n.apply(earlyDemux, "0"); err != nil {
-			return nil, err
 		}
 	}
 	d := in.door

@@ -1,6 +1,10 @@
 package model
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"github.com/reusecheck/reusecheck"
 )
 
@@ -30,6 +34,7 @@ type UDP struct {
 
 	auto     reusecheck.PortRange
 	reserved []reusecheck.PortRange
+	noEarly  bool // a setting turns early demultiplexing off
 
 	look reusecheck.Lookup // of the last send
 	ends []outcomes        // scratch: where its walks can end
@@ -129,15 +134,29 @@ func (u *UDP) Reset(cfg reusecheck.Config) error {
 	return u.sysctl(cfg.Sysctl)
 }
 
-// sysctl applies the settings, which are those of TCP: ports are the namespace's.
+// sysctl applies the settings, which beside two are those of TCP: ports are the
+// namespace's.
 func (u *UDP) sysctl(set []reusecheck.Sysctl) error {
-	if len(set) == 0 {
-		return nil
+	u.noEarly = false
+	on := map[string]bool{"ip_early_demux": true, "udp_early_demux": true}
+	for i, s := range set {
+		name := strings.TrimPrefix(s.Name, "net.ipv4.")
+		if _, early := on[name]; early {
+			n, err := strconv.ParseUint(s.Value, 10, 8)
+			if err != nil {
+				return fmt.Errorf("sysctl %s: want a number from 0 to 255, not %q", s.Name, s.Value)
+			}
+			on[name] = n > 0
+			u.noEarly = !on["ip_early_demux"] || !on["udp_early_demux"]
+			continue
+		}
+		t := TCP{auto: u.auto, reserved: u.reserved}
+		if err := t.sysctl(set[i : i+1]); err != nil {
+			return err
+		}
+		u.auto, u.reserved = t.auto, t.reserved
 	}
-	t := TCP{auto: u.auto, reserved: u.reserved}
-	err := t.sysctl(set)
-	u.auto, u.reserved = t.auto, t.reserved
-	return err
+	return nil
 }
 
 // CopyFrom makes u a copy of o, reusing u's memory.
@@ -170,7 +189,7 @@ func (u *UDP) CopyFrom(o *UDP) {
 		u.groups[i] = o.groups[i]
 		u.groups[i].members = append(kept, o.groups[i].members...)
 	}
-	u.auto = o.auto
+	u.auto, u.noEarly = o.auto, o.noEarly
 	u.reserved = append(u.reserved[:0], o.reserved...)
 }
 

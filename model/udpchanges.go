@@ -12,6 +12,14 @@ func oldestUDP() UDPRules {
 // no kernel has, at the end.
 var udpChanges = []Change{
 	{
+		Name: "udp-early-demux", Commit: "421b3885bf6d, 5425077d73e0", Since: "3.13, IPv6 4.12", Rows: "E12",
+		Subject: "udp: ipv4: Add udp early demux",
+		Doc: "A datagram that arrives on another device than the loopback goes to the first socket of its address slot, if that one is connected " +
+			"to the sender and on the device; no table is asked and no score taken. The settings ip_early_demux and udp_early_demux turn it off " +
+			"(seen on 6.1.192, 6.12.117, 6.18.44).",
+		udp: func(r *UDPRules) { r.earlyDemux = true },
+	},
+	{
 		Name: "udp-specific-first", Commit: "4cdeeee9252a", Since: "5.0", Rows: "30, 31",
 		Subject: "net: udp: prefer listeners bound to an address",
 		Doc: "The slot of the datagram's own address is looked at first, whatever the number of sockets, and that of the wildcard only " +
@@ -141,6 +149,19 @@ var udpChanges = []Change{
 		Subject: "a connected IPv6 socket is not in the way of an IPv4 bind",
 		Doc:     "As it is, it stands for 127.0.0.6 there, so that 0.0.0.0 is refused (seen on 6.1.192, 6.12.117, 6.18.44).",
 		udp:     func(r *UDPRules) { r.noStandIn = true },
+	},
+	{
+		Name: "udp-kept-processor", Commit: "", Since: "candidate", Rows: "E13",
+		Subject: "a datagram does not overwrite the processor that its receiver asked for",
+		Doc: "As it is, a member that was connected leaves its group as one that had asked, though none counted it: the count is wrong from then on, " +
+			"and members are preferred that never asked, or passed by that did (seen on 6.1.192, 6.12.117).",
+		udp: func(r *UDPRules) { r.keepsAsked = true },
+	},
+	{
+		Name: "udp-weights6", Commit: "", Since: "candidate", Rows: "E14",
+		Subject: "over IPv6 peer and device weigh four times the processor, as over IPv4",
+		Doc:     "As it is, all four weigh the same, so that a socket of the device and the processor beats the one that is connected to the sender (seen on 6.1.192, 6.12.117).",
+		udp:     func(r *UDPRules) { r.weights6 = true },
 	},
 	{
 		Name: "udp-connect-halfway", Commit: "", Since: "an interleaving", Rows: "31",

@@ -20,5 +20,8 @@ var udpHistory = []Row{
 	{"E7", "6.18", "6.18+udp-follow-tuple", "a newcomer of the group gets the datagrams of a socket that connected again (open)"},
 	{"E8", "6.18", "6.18+udp-best-member", "the look-up ends at the first reuseport group that it meets (open)"},
 	{"E9", "6.18", "6.18+udp-fitting-choice", "a group chooses a member that is bound to another device (open)"},
+	{"E12", "6.18", "6.18-udp-early-demux", "what arrives from outside goes to the last to bind of those that are connected to the sender (open)"},
+	{"E13", "6.12", "6.12+udp-kept-processor", "a datagram that no group counted makes it prefer one who never asked (open)"},
+	{"E14", "6.12", "6.12+udp-weights6", "over IPv6 device and processor outweigh the peer (open)"},
 	{"E10", "6.18", "6.18+udp-no-stand-in", "a connected IPv6 socket refuses the IPv4 wildcard to others (open)"},
 }

@@ -37,6 +37,12 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 	u.look = rc.Lookup{Could: u.look.Could[:0], Scored: u.look.Scored[:0]}
 	r.Lookup = &u.look
 	r.Path = rc.PathNone
+	if to := u.early(&d); to >= 0 {
+		u.insteadOfEarly(&d)
+		u.look.Could = append(u.look.Could, u.socks[to].id)
+		r.Path, r.Reason = rc.PathFast, rc.TakeEarly
+		return u.gets(to, &d, r)
+	}
 	to, first := u.fromTable(&d)
 	if to >= 0 {
 		u.look.Could = append(u.look.Could, u.socks[to].id)
@@ -57,6 +63,11 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 		r.Answer, r.Reason = rc.Answer{Kind: rc.Nobody}, rc.TakeNone
 		return r
 	}
+	return u.gets(to, &d, r)
+}
+
+// gets ends a send with a receiver.
+func (u *UDP) gets(to int32, d *datagram, r rc.Result) rc.Result {
 	s := &u.socks[to]
 	if d.to.is4() && s.peer != (addr{}) || !d.to.is4() && s.peer6 != (addr{}) {
 		u.received(to, d.on)
@@ -68,6 +79,9 @@ func (u *UDP) send(op rc.Op, seen rc.Answer, r rc.Result) rc.Result {
 // received: a socket with a peer prefers the processor of what it received last,
 // whatever it was asked to.
 func (u *UDP) received(i int32, on rc.CPU) {
+	if u.rules.keepsAsked {
+		return
+	}
 	u.stale -= u.offTable(i)
 	u.socks[i].cpu = on
 	u.stale += u.offTable(i)
@@ -160,7 +174,11 @@ func (u *UDP) score(i int32, d *datagram, at addr) int {
 	if !s.is6 || s.addr != at {
 		return -1
 	}
-	return s.points(d, s.peer6, 0, 1, u.rules.deviceAny)
+	each := 1
+	if u.rules.weights6 {
+		each = 4
+	}
+	return s.points(d, s.peer6, 0, each, u.rules.deviceAny)
 }
 
 func (u *UDP) score4(s *udpSock, d *datagram, at addr) int {

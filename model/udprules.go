@@ -9,8 +9,10 @@ type UDPRules struct {
 	noStandIn      bool // an IPv4 binder does not meet an IPv6 socket with an address of its own
 
 	// Look-up.
+	earlyDemux   bool // what arrives from outside is first shown to the first socket of the address slot
 	walkPrimary  bool // a port with few sockets is walked as a whole, and an address is worth no more than a device
 	deviceAny    bool // being bound to no device is worth as much as being bound to the right one
+	weights6     bool // over IPv6 too a processor is worth a quarter of a peer
 	scorePrimary bool // a datagram that the address slots cannot place is looked for among the port's sockets
 
 	// Reuseport groups.
@@ -20,6 +22,7 @@ type UDPRules struct {
 	rescoreChoice bool // what the group chose is scored, not the member that was met
 	pastGroup     bool // no group ends the look-up
 	fittingChoice bool // a group chooses among the members that fit
+	keepsAsked    bool // a datagram does not change what its receiver prefers
 	groupByCPU    bool // a group prefers the members that asked for the datagram's processor
 
 	// Address slots.

@@ -24,7 +24,9 @@ func processors(t *reusecheck.Trace, format string) error {
 	return nil
 }
 
-func ofProcessor(op *reusecheck.Op) bool { return op.CPU != reusecheck.NoCPU || op.Field == reusecheck.SetCPU }
+func ofProcessor(op *reusecheck.Op) bool {
+	return op.CPU != reusecheck.NoCPU || op.Field == reusecheck.SetCPU
+}
 
 // onProcessors reports whether it matters on which processor a trace's program runs.
 func onProcessors(t *reusecheck.Trace) bool {

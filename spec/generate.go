@@ -20,7 +20,7 @@ type tcpGenerator struct {
 	uids     []uint32
 	devs     []reusecheck.Dev
 	cpus     []reusecheck.CPU // empty in a history without processors
-	spread   bool             // one history in four, by no choice of its own
+	drawn    int              // from 1 to 4, for what takes no choice of its own
 	verbs    []reusecheck.Verb
 	fields   []reusecheck.Field
 	next     reusecheck.ID
@@ -69,9 +69,9 @@ func (g *tcpGenerator) Start(src Source) reusecheck.Config {
 		g.ports = append(g.ports, w.Ports[1:]...)
 	}
 	g.auto = reusecheck.PortRange{Lo: w.Ports[0], Hi: w.Ports[0] + uint16(src.Intn(4))}
-	g.cpus, g.spread = nil, g.auto.Size() == 4
+	g.cpus, g.drawn = nil, g.auto.Size()
 	if src.Intn(2) == 0 {
-		if g.spread {
+		if g.drawn == 4 {
 			g.cpus = w.CPUs
 		}
 		g.auto.Hi = g.auto.Lo // one port: what one step takes, the next one meets

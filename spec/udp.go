@@ -33,7 +33,8 @@ func UDPWorld() *World {
 		reusecheck.VBind: true, reusecheck.VListen: true, reusecheck.VConnect: true, reusecheck.VSet: true,
 		reusecheck.VShutdown: true, reusecheck.VDisconnect: true, reusecheck.VClose: true, reusecheck.VSend: true,
 	}
-	w.OtherPort, w.Rivals, w.Sysctls = false, false, nil
+	w.OtherPort, w.Rivals = false, false
+	w.Sysctls = []reusecheck.Sysctl{{Name: "net.ipv4.udp_early_demux", Value: "0"}}
 	w.Crowds, w.Arrivals = true, true
 	return w
 }

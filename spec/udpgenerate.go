@@ -14,9 +14,15 @@ type udpGenerator struct {
 	crowd int      // sockets that are still to be bound before anything else
 	from  uint8    // the last byte of the next one's address
 	sends reusecheck.ID
+	may   []reusecheck.Sysctl // the settings of one history in four
 }
 
-func newUDPGenerator(w *World) Generator { return &udpGenerator{tcpGenerator: tcpGenerator{world: w}} }
+func newUDPGenerator(w *World) Generator {
+	// Without the settings, which would take a choice of the source.
+	own := *w
+	own.Sysctls = nil
+	return &udpGenerator{tcpGenerator: tcpGenerator{world: &own}, may: w.Sysctls}
+}
 
 // crowded is how many sockets a port has whose address slots are looked at.
 const crowded = 11
@@ -36,8 +42,11 @@ func (g *udpGenerator) Start(src Source) reusecheck.Config {
 	}
 	g.from = 10
 	g.sends, g.cpus = 0, nil
-	if g.spread {
+	switch g.drawn {
+	case 4:
 		g.cpus = g.world.CPUs
+	case 3:
+		cfg.Sysctl = g.may
 	}
 	return cfg
 }

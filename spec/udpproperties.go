@@ -12,8 +12,8 @@ const lookupName = "lookup"
 // Lookup is the property that a datagram gets to the socket that fits it best.
 var Lookup = &Property{
 	Name: lookupName,
-	Doc: "A datagram gets to a socket that fits it best, to nobody only if none fits; the 4-tuple table gives the socket that " +
-		"scores would give, and every member of a reuseport group gets its share.",
+	Doc: "A datagram gets to a socket that fits it best, to nobody only if none fits; early demultiplexing gives the socket that the " +
+		"look-up would give, the 4-tuple table the one that scores would give, and every member of a reuseport group gets its share.",
 	Check: checkLookup,
 }
 
@@ -56,6 +56,8 @@ var TableStructure = &Property{
 
 // The ways in which a look-up can be wrong.
 const (
+	betterEarly  = "another fits better than the one that early demultiplexing takes"
+	earlyDiffers = "early demultiplexing prefers another than the look-up does"
 	betterTable  = "another fits better than the one that the 4-tuple table gives"
 	betterScore  = "another fits better than the one that the scores give"
 	betterUnsaid = "another fits better"
@@ -75,6 +77,8 @@ func checkLookup(o *Observation) Violation {
 	l := o.Got.Lookup
 	switch {
 	case l == nil || o.Got.Kind != reusecheck.Received:
+	case o.Got.Reason == reusecheck.TakeEarly && !slices.Contains(l.Scored, o.Got.Who):
+		return Violation{Property: lookupName, Kind: earlyDiffers}
 	case l.Table == reusecheck.TableHit && len(l.Scored) > 0 && !slices.Contains(l.Scored, o.Got.Who):
 		return Violation{Property: lookupName, Kind: tableDiffers}
 	case len(o.Verdict.Shared) > 1 && excluded(o) != reusecheck.NoID:
@@ -89,6 +93,8 @@ func wrongReceiver(o *Observation) string {
 		return misfitGets
 	case o.Got.Kind != reusecheck.Received:
 		return nobodyGets
+	case o.Got.Reason == reusecheck.TakeEarly:
+		return betterEarly
 	case o.Got.Path == reusecheck.PathFast:
 		return betterTable
 	case o.Got.Path == reusecheck.PathScan:
@@ -201,6 +207,9 @@ func sayReceiver(o *Observation, v Violation, op string) string {
 	case tableDiffers:
 		return fmt.Sprintf("%q gets to %s, which the 4-tuple table has first, as the last to connect; by scores it would get to %s, the last to bind.",
 			op, who, o.name(o.Got.Lookup.Scored[0]))
+	case earlyDiffers:
+		return fmt.Sprintf("%q gets to %s, the first socket of the address slot, to which early demultiplexing gives it unseen; the look-up would give it to %s.",
+			op, who, o.name(o.Got.Lookup.Scored[0]))
 	case misfitGets:
 		return fmt.Sprintf("%q gets to %s, whom it does not fit; no socket fits it.", op, who)
 	}
@@ -210,6 +219,9 @@ func sayReceiver(o *Observation, v Violation, op string) string {
 		what = " (" + describe(s) + ")"
 	}
 	s := fmt.Sprintf("%q gets to %s; %s%s is the better receiver: %s.", op, who, o.name(better.Owner), what, better.Reason)
+	if v.Kind == betterEarly {
+		s += " Early demultiplexing gave it to the first socket of the address slot, and asked no other."
+	}
 	if v.Kind == betterTable {
 		s += " The 4-tuple table gave it, and compares no scores."
 	}
