@@ -309,16 +309,16 @@ func TestACProgramReproducesEveryTraceOfTheCorpusThatUserSpaceCanRun(t *testing.
 func TestACProgramGivesNoWarningWithOptimizationOrInClang(t *testing.T) {
 	t.Parallel()
 	files := []string{"-fsyntax-only"}
-	programs := sample(t, "c")
+	programs, limit := sample(t, "c"), timeLimit
 	if *everything {
-		programs = append(programs, corpus(t)...)
+		programs, limit = append(programs, corpus(t)...), 5*timeLimit
 	}
 	for i, tr := range programs {
 		if tr.Config.System != reusecheck.TimeWaitExit {
 			files = append(files, save(t, fmt.Sprintf("%d-%s.c", i, base(tr)), generate(t, tr, "c", repro.Info{})))
 		}
 	}
-	if out, status := run(t, timeLimit, tool(t, "clang"), append(files, strict...)...); status != 0 {
+	if out, status := run(t, limit, tool(t, "clang"), append(files, strict...)...); status != 0 {
 		t.Error(out)
 	}
 	// One that has nearly every part, for what gcc finds out by optimizing only.
