@@ -120,6 +120,9 @@ type firstStep struct {
 }
 
 func (s *Search) engine() (*engine, error) {
+	if why := Packable(packed, s.World); why != "" {
+		return nil, fmt.Errorf("the states of this world have no words: %s", why)
+	}
 	n := s.Sockets
 	if n < 1 || n > model.MaxSockets {
 		return nil, fmt.Errorf("%d sockets cannot be explored: give a number from 1 to %d", n, model.MaxSockets)

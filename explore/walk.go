@@ -17,10 +17,11 @@ import (
 // nothing of the system: a state is kept as the shortest history that leads to
 // it, and told from others by what stack, oracle and ghost write down of it (see
 // [spec.Stated]), hashed to 128 bits. To expand a state its history is played
-// again. It is slower than [Search], which knows TCP, and takes any system.
+// again. It is slower than [Search], which takes what [Packable] says, and takes
+// any system and world.
 //
 // Sockets are interchangeable, and so are namespaces; addresses, users and
-// devices are all told apart.
+// devices, processors and ports are all told apart.
 type Walk struct {
 	System     *spec.System
 	Stack      func() (rc.Stack, error) // one for each worker
@@ -169,6 +170,12 @@ func Fits(sys *spec.System, w *spec.World) error {
 		if w.Verbs[v] && !own.Verbs[v] {
 			return fmt.Errorf("the world has %s steps, which system %s has not", v, sys.Name)
 		}
+	}
+	switch {
+	case len(w.CPUs) > 0 && len(own.CPUs) == 0:
+		return fmt.Errorf("the world has processors, which system %s has not", sys.Name)
+	case w.Unaccepted && !(own.Unaccepted && own.Verbs[rc.VInherit]):
+		return fmt.Errorf("the world has connections that nobody accepts, which system %s has not", sys.Name)
 	}
 	return nil
 }

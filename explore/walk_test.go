@@ -88,7 +88,7 @@ func TestAWalkThroughTCPFindsWhatItsOwnEngineFinds(t *testing.T) {
 	}
 }
 
-// walks are small worlds of the systems that only a walk explores.
+// walks are small worlds that only a walk explores.
 var walks = []struct {
 	sys           *spec.System
 	kernel, world string
@@ -101,6 +101,9 @@ var walks = []struct {
 	{spec.UDP, "6.18", "udp4 addr=0.0.0.0,127.0.0.1 reuseaddr close send", 2},
 	{spec.UDP, "6.18", "udp4 addr=127.0.0.1 reuseport set-opt close send", 2},
 	{spec.UDP, "6.12", "udp4 addr=127.0.0.1 reuseaddr connect disconnect send cpu=1 set-cpu", 1},
+	{spec.TCP, "6.12", "tcp4 addr=127.0.0.1 listen connect unaccepted disconnect ports=2", 2},
+	{spec.TCP, "6.1", "tcp4 addr=127.0.0.1 reuseport cpu=1 set-cpu listen inherit rivals close", 2},
+	{spec.TCP, "6.18", "tcp4 addr=127.0.0.1 reuseaddr autobind-reuse auto close ports=4", 2},
 	{spec.TimeWait, "6.18", "exits", 2},
 	{spec.TimeWait, "6.1", "tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait close nets=1 child-tables", 2},
 	{spec.TimeWait, "6.18+tw-one-family", "tcp4 tcp6 addr=127.0.0.1,::1 listen inherit timewait close nets=2", 2},

@@ -140,6 +140,8 @@ func TestAWorldThatASystemHasNotIsRefused(t *testing.T) {
 		{spec.TimeWait, "tuple", "udp4 sockets, which system timewait has not", 1},
 		{spec.TimeWait, "exits set-uid", "set steps, which system timewait has not", 1},
 		{spec.UDP, "tuple", "0 sockets cannot be explored", 0},
+		{spec.TimeWait, "exits cpu=1", "processors, which system timewait has not", 1},
+		{spec.UDP, "tuple unaccepted", "connections that nobody accepts, which system udp has not", 1},
 	} {
 		_, err := walkOf(t, tt.sys, "6.18", tt.world, tt.sockets).Run(context.Background(), nil)
 		if err == nil || !strings.Contains(err.Error(), tt.says) {

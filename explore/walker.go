@@ -411,7 +411,8 @@ func (r *walking) others(o *spec.Observation) (ways []rc.Answer) {
 				ways = append(ways, rc.Answer{Kind: rc.Received, Who: id})
 			}
 		}
-	case o.Got.Kind == rc.OK && o.Got.Port != 0 && r.config.Ports.Size() > 1:
+	case r.config.Ports.Size() > 1 && (o.Got.Kind == rc.OK && o.Got.Port != 0 || o.Got.Errno == rc.ECONNREFUSED):
+		// A connection that is refused could have met itself, from one port.
 		for _, p := range r.World.Ports {
 			ways = append(ways, rc.Picked(p))
 		}

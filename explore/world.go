@@ -70,13 +70,14 @@ var worldWords = []word{
 	{"set-opt", "reuseaddr and reuseport change on live sockets", field(rc.SetOpt)},
 	{"set-uid", "live sockets change hands", field(rc.SetUID)},
 	{"set-dev", "live sockets change their device", field(rc.SetDev)},
-	{"set-cpu", "live sockets of system udp ask for another processor", field(rc.SetCPU)},
+	{"set-cpu", "live sockets ask for another processor", field(rc.SetCPU)},
 	{"auto", "automatic ports, from a range that is the ports in play", func(w *spec.World) { w.AutoPorts = true }},
 	{"other-port", "children on a port other than their listener's", func(w *spec.World) { w.OtherPort = true }},
 	{"rivals", "connections that more than one listener could take", func(w *spec.World) { w.Rivals = true }},
 	{"no-early-demux", "the setting udp_early_demux is off", func(w *spec.World) {
 		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.udp_early_demux", Value: "0"}}
 	}},
+	{"unaccepted", "connections that their listener leaves in its queue", func(w *spec.World) { w.Unaccepted = true }},
 	{"autobind-reuse", "the setting ip_autobind_reuse is on", func(w *spec.World) {
 		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.ip_autobind_reuse", Value: "1"}}
 	}},
@@ -109,14 +110,14 @@ func Words() (names, docs []string) {
 		names, docs = append(names, w.name), append(docs, w.doc)
 	}
 	return append(names, "addr=A,B..", "uid=N", "dev=N", "cpu=N", "ports=N", "nets=N", "group=N"),
-		append(docs, "these addresses too", "N users", "N devices beside none", "N processors, which sockets of system udp ask for and datagrams arrive on", "N ports", "N namespaces at one time, which exit alone or together",
+		append(docs, "these addresses too", "N users", "N devices beside none", "N processors, which sockets ask for, and connections and datagrams arrive on", "N ports", "N namespaces at one time, which exit alone or together",
 			"a reuseport group of N udp4 sockets that stay, on 127.0.0.1")
 }
 
 var (
 	allUsers   = []uint32{0, 1001, 1002, 1003}
 	allDevices = []rc.Dev{rc.NoDev, rc.Dev1, rc.Dev2, rc.DevLo}
-	allPorts   = []uint16{40000, 40001}
+	allPorts   = []uint16{40000, 40001, 40002, 40003, 40004, 40005, 40006, 40007}
 	allCPUs    = []rc.CPU{rc.NoCPU, rc.Processor(0), rc.Processor(1), rc.Processor(2)}
 )
 
@@ -255,9 +256,6 @@ func complete(w *spec.World) error {
 		}
 	}
 	for _, f := range w.Families {
-		if (len(w.CPUs) > 0 || w.Fields[rc.SetCPU]) && spec.OfFamily(f).Packed {
-			return fmt.Errorf("cpu=N and set-cpu are of worlds that are walked, such as of udp4 sockets, not of %s", f)
-		}
 		if !slices.ContainsFunc(w.Addrs, func(a netip.Addr) bool { return fits(f, a) }) {
 			return fmt.Errorf("no address of the world is for %s sockets: add one with addr=", f)
 		}

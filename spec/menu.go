@@ -83,9 +83,13 @@ func firstBinds(w *World, dst []reusecheck.Op, s *reusecheck.Socket) []reusechec
 
 func (m *tcpMenu) connects(dst []reusecheck.Op, s *reusecheck.Socket) []reusecheck.Op {
 	for _, d := range m.dests {
-		if s.Family.Is6() || d.Addr().Is4() {
-			a := reusecheck.Canonical(s.Family, d.Addr())
-			dst = append(dst, reusecheck.Connect(0, netip.AddrPortFrom(a, d.Port())))
+		if !s.Family.Is6() && !d.Addr().Is4() {
+			continue
+		}
+		to := netip.AddrPortFrom(reusecheck.Canonical(s.Family, d.Addr()), d.Port())
+		dst = append(dst, reusecheck.Connect(0, to))
+		if m.world.Unaccepted && d.Port() != nowhere {
+			dst = append(dst, reusecheck.ConnectUnaccepted(0, to))
 		}
 	}
 	return dst
@@ -145,10 +149,21 @@ func (m *tcpMenu) arrivals(dst []reusecheck.Op, l *reusecheck.Socket) []reuseche
 			continue
 		}
 		for _, p := range ports {
-			dst = append(dst, reusecheck.Inherit(0, 0, netip.AddrPortFrom(a, p)))
+			for _, c := range m.world.arrivals() {
+				dst = append(dst, reusecheck.InheritOn(0, 0, netip.AddrPortFrom(a, p), c))
+			}
 		}
 	}
 	return dst
+}
+
+// arrivals are the processors on which connections arrive: in a world with
+// processors it is always said which.
+func (w *World) arrivals() []reusecheck.CPU {
+	if len(w.CPUs) > 1 {
+		return w.CPUs[1:]
+	}
+	return []reusecheck.CPU{reusecheck.NoCPU}
 }
 
 // sets appends what can be changed of a socket.

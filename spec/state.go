@@ -1,6 +1,11 @@
 package spec
 
-import "github.com/reusecheck/reusecheck"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/reusecheck/reusecheck"
+)
 
 // Stated is a part of a machine, the stack above all, that can write down its
 // state. Two states of which the same is written, each under some order of its
@@ -43,9 +48,11 @@ func (g *tcpGhost) AppendState(dst []byte, order reusecheck.Order) []byte {
 			}
 		}
 	}
-	// A port's place in the list tells when it was first in use.
-	for i := range g.ports {
-		p := &g.ports[i]
+	// A port's place in the list tells only when it was first in use.
+	byPort := slices.Clone(g.ports)
+	slices.SortFunc(byPort, func(a, b ghostPort) int { return cmp.Compare(a.port, b.port) })
+	for i := range byPort {
+		p := &byPort[i]
 		if !p.cache.Exists && !p.hasKey {
 			continue
 		}

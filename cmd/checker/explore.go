@@ -47,7 +47,8 @@ cannot pass for a proof.
 The world is made of words, each of which adds to it; --without takes away.
 
 System tcp has an engine of its own, which exploits what is interchangeable. The
-others are explored by playing every history again, with sockets and namespaces
+others, and worlds of tcp with cpu=, unaccepted or more than two ports, are
+explored by playing every history again, with sockets and namespaces
 interchangeable and nothing else; that knows no --checkpoint and no --unreduced,
 and takes a --depth.
 
@@ -71,7 +72,7 @@ and takes a --depth.
 	fs.StringVar(&f.system, "system", string(spec.Default.Name), "system to explore")
 	complete(cmd, "system", systemWords)
 	fs.StringVar(&f.world, "world", spec.Default.Explored, "the world, in words ("+otherWorlds()+")")
-	fs.IntVar(&f.depth, "depth", 0, "of systems other than tcp: steps of a history at most (0: as many as there are)")
+	fs.IntVar(&f.depth, "depth", 0, "of systems other than tcp, and worlds that its engine has no room for: steps of a history at most (0: as many as there are)")
 	fs.StringSliceVar(&f.without, "without", nil, "take these parts out of the world, joined by commas")
 	fs.IntVar(&f.sockets, "sockets", 3, "sockets at one time, accepted children included")
 	fs.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0), "states expanded at the same time")
@@ -170,15 +171,20 @@ func (x *exploration) prepare() error {
 	}
 	x.judge = explore.JudgeOf(x.system, stack, props)
 	progress := func(s explore.Stats) { x.report.meter.set(int(s.States)) }
-	if x.packed = x.system.Packed; x.packed {
+	why := explore.Packable(x.system, world)
+	if x.packed = why == ""; x.packed {
 		if f.depth != 0 {
-			return fmt.Errorf("--depth is for systems other than %[1]s: the states of %[1]s are explored to the end", packedSystems())
+			return fmt.Errorf("--depth is for systems other than %[1]s: the states of %[1]s are explored to the end, but in worlds with %[2]s", packedSystems(), unpacked)
 		}
 		x.search = &explore.Search{Kernel: x.kernel, World: world, Sockets: f.sockets, Properties: props, Workers: f.workers,
 			Memory: memory, Unreduced: f.unreduced, Checkpoint: f.checkpoint, Progress: progress}
 		return nil
 	}
-	switch {
+	switch of := x.system; {
+	case f.checkpoint != "" && of.Packed:
+		return fmt.Errorf("--checkpoint is not for this world: %s, and then a state is the history that leads to it, and is not saved", why)
+	case f.unreduced && of.Packed:
+		return fmt.Errorf("--unreduced is not for this world: %s, and then only sockets are interchangeable", why)
 	case f.checkpoint != "":
 		return fmt.Errorf("--checkpoint is for %s: of other systems a state is the history that leads to it, and is not saved", packedSystems())
 	case f.unreduced:
@@ -190,6 +196,9 @@ func (x *exploration) prepare() error {
 		Workers: f.workers, Memory: memory, Progress: progress}
 	return nil
 }
+
+// unpacked are the words of worlds that an engine of its own has no room for.
+const unpacked = "cpu=, unaccepted or more than two ports"
 
 // packedSystems are those with an engine of their own.
 func packedSystems() string { return systemsThat(func(sys *spec.System) bool { return sys.Packed }) }
