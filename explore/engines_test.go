@@ -27,6 +27,7 @@ var shared = []struct {
 	{"6.18", "tcp4 addr=127.0.0.1 reuseaddr listen connect timewait expire close ports=2", 2},
 	{"6.18", "tcp4 addr=127.0.0.1 reuseport listen inherit other-port rivals timewait expire close ports=2", 2},
 	{"6.1", "tcp4 addr=127.0.0.1 reuseport listen inherit rivals close", 3},
+	{"6.18", "tcp4 addr=127.0.0.1,127.0.0.2 listen inherit close", 3},
 }
 
 // seenStep is what a step from a state comes to, sockets' names aside.

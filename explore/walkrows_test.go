@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/spec"
@@ -57,5 +59,29 @@ func TestTheRowsThatTakePortsProcessorsOrQueuesAreFoundByAWalk(t *testing.T) {
 		if _, err := search(t, row.Lives, c.world, c.sockets).begin(); err == nil {
 			t.Errorf("row %s: a world without words is taken for one with", c.id)
 		}
+	}
+}
+
+func TestAWalkLetsTheStackPickEveryPortThatItMay(t *testing.T) {
+	w := walkOf(t, spec.TCP, "6.18", "tcp4 addr=127.0.0.1 auto connect ports=4", 1)
+	w.Workers = 1
+	got := map[string]bool{}
+	w.watch = func(a *act, o *spec.Observation, _ []spec.Violation, _ stateKey) {
+		if op := a.last(); len(a.ops) == 2 && (op.Addr.Port() == 0 || op.Addr.Port() == 40002) {
+			got[op.Text(nil)+" => "+o.Got.Answer.String()] = true
+		}
+	}
+	if _, err := w.Run(context.Background(), func(*History) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{
+		"bind a 127.0.0.1:40002 => ok":              true,
+		"bind a 127.0.0.1:0 => ok 40001":            true, // the odd distances come first
+		"bind a 127.0.0.1:0 => ok 40003":            true,
+		"connect a 127.0.0.1:40002 => ECONNREFUSED": true,
+		"connect a 127.0.0.1:40002 => ok 40002":     true, // it meets itself
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
