@@ -123,9 +123,7 @@ type invariant struct {
 	after  map[[2]int]int // caches after an unchecked child
 }
 
-func (t *tables) closure(a Assumption) *invariant { return t.closureOf(a, false) }
-
-func (t *tables) closureOf(a Assumption, right bool) *invariant {
+func (t *tables) closure(a Assumption, right bool) *invariant {
 	v := &invariant{t: t, without: feature(a), right: right, by: make([][]*asker, len(t.rows)), handed: map[int]bool{}, after: map[[2]int]int{}, alive: map[int]bool{}}
 	v.live(0)
 	for again := true; again; {

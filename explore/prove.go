@@ -40,6 +40,10 @@ type Verdict struct {
 	// Proved says that no pair of a cache and an owner violates the property,
 	// for any number of sockets.
 	Proved bool
+	// Owners is how many tracked owners the proof has, and Refined why two of
+	// them do not do where there is none, "" where that was not tried.
+	Owners  int
+	Refined string
 	// Caches and Pairs are the size of the invariant.
 	Caches, Pairs int
 	// Pair is what stands in the way of a proof, in words.
@@ -63,7 +67,9 @@ func (p *Prover) Prove(prop *spec.Property, a Assumption) Verdict {
 	d := Verdict{Property: prop.Name, Assume: a}
 	d.Caches, d.Pairs = v.pairs()
 	bad, found := v.violation(prop)
-	d.Proved = !found
+	if d.Proved = !found; d.Proved {
+		d.Owners = 1
+	}
 	if found {
 		d.Pair = p.t.describe(bad)
 		d.World = p.t.worldOf(bad, feature(a))
@@ -76,7 +82,7 @@ func (p *Prover) invariant(a Assumption) *invariant { return p.closure(a, false)
 func (p *Prover) closure(a Assumption, right bool) *invariant {
 	k := closureKey{a, right}
 	if p.closed[k] == nil {
-		p.closed[k] = p.t.closureOf(a, right)
+		p.closed[k] = p.t.closure(a, right)
 	}
 	return p.closed[k]
 }

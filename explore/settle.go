@@ -18,14 +18,13 @@ func (p *Prover) Settle(ctx context.Context, prop *spec.Property, a Assumption, 
 	if d.Proved {
 		return d, nil
 	}
-	if prop != spec.Precise { // which does not ask what other grants were
-		_, found := p.closure(a, true).violation(prop)
-		d.NeverFirst = !found
-	}
 	if err := p.Concrete(ctx, &d, prop, sockets); err != nil {
 		return d, err
 	}
-	return d, ctx.Err() // a search that is broken off has found nothing
+	if err := ctx.Err(); err != nil || d.Trace != nil {
+		return d, err // a search that is broken off has found nothing
+	}
+	return d, p.Refine(ctx, &d, prop)
 }
 
 // Weakest finds assumptions under which a property is settled to hold and of which
@@ -67,7 +66,7 @@ func (p *Prover) Weakest(ctx context.Context, prop *spec.Property, keep Assumpti
 // A property that never fails first is looked for beyond the fault that comes first.
 func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, sockets int) error {
 	first, without := d.World, feature(d.Assume)
-	for _, w := range []struct {
+	for i, w := range []struct {
 		more    string
 		sockets int
 	}{
@@ -94,6 +93,14 @@ func (p *Prover) Concrete(ctx context.Context, d *Verdict, prop *spec.Property, 
 		}
 		if err := p.concrete(ctx, d, prop, words, w.sockets); err != nil || d.Trace != nil {
 			return err
+		}
+		if i == 0 && prop != spec.Precise { // which does not ask what other grants were
+			if _, found := p.closure(d.Assume, true).violation(prop); !found {
+				d.NeverFirst = true
+				if err := p.concrete(ctx, d, prop, words, w.sockets); err != nil || d.Trace != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"net/netip"
+	"slices"
 
 	rc "github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
@@ -71,6 +72,7 @@ type owner struct {
 	listen *asker    // its request to listen, if it can ask
 	turns  []turn    // what its steps make of it
 	hands  []handing // the connections that it may hand to another port
+	leaves []feature // what each way takes by which it may leave the port
 }
 
 // turn is one result of a step: another owner of the same port (the socket
@@ -78,6 +80,7 @@ type owner struct {
 type turn struct {
 	to    int // negative: a socket without a port, by its number in past
 	needs feature
+	joins bool // it is a child: who turns stays
 }
 
 // handing is a child that lands on the port from a listener of another.
@@ -105,8 +108,10 @@ type grant struct {
 	after int32 // the cache afterwards, negative when no owner lets it pass
 }
 
-func newTables(kernel *model.Profile) (*tables, error) {
-	w, err := ParseWorld(proofWorld)
+func newTables(kernel *model.Profile) (*tables, error) { return newTablesIn(kernel, proofWorld) }
+
+func newTablesIn(kernel *model.Profile, world string) (*tables, error) {
+	w, err := ParseWorld(world)
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +387,8 @@ func (t *tables) follow(i int) {
 	w := t.words[i]
 	k := t.step.kinds.of(w)
 	seen := map[turn]bool{}
-	add := func(to uint64, needs feature) {
-		n := turn{needs: needs}
+	add := func(to uint64, needs feature, joins bool) {
+		n := turn{needs: needs, joins: joins}
 		switch {
 		case to == 0 || model.PortOf(to) == 2:
 			return
@@ -394,15 +399,19 @@ func (t *tables) follow(i int) {
 		default:
 			n.to = t.owner(clean(to))
 		}
-		if n.to != i && !seen[n] {
+		if (joins || n.to != i) && !seen[n] {
 			seen[n] = true
 			t.lives[i].turns = append(t.lives[i].turns, n)
 		}
+	}
+	if s := k.sock.State; s != rc.Idle && s != rc.Listening {
+		t.leaves(i, 0) // by what its other end does
 	}
 	for j := range k.acts {
 		a := &k.acts[j]
 		switch {
 		case a.op.Verb == rc.VClose || a.op.Verb == rc.VExpire:
+			t.leaves(i, a.needs())
 		case a.op.Verb == rc.VListen:
 			if res, n, ok := t.run(model.BareCache, []uint64{w}, 0, a); ok && res.Errno != rc.EADDRINUSE && model.PortOf(w) == 1 {
 				q := asker{act: a, self: w, needs: fListen, word: clean(n.Socks[0]), fails: res.Kind != rc.OK}
@@ -414,10 +423,19 @@ func (t *tables) follow(i int) {
 			t.hand(i, a)
 		default:
 			if _, n, ok := t.run(model.BareCache, []uint64{w, t.helper}, 0, a); ok {
-				add(n.Socks[0], a.needs())
-				add(n.Socks[model.MaxSockets-1], a.needs())
+				if model.PortOf(n.Socks[0]) != 1 {
+					t.leaves(i, a.needs())
+				}
+				add(n.Socks[0], a.needs(), false)
+				add(n.Socks[model.MaxSockets-1], a.needs(), true)
 			}
 		}
+	}
+}
+
+func (t *tables) leaves(i int, needs feature) {
+	if !slices.Contains(t.lives[i].leaves, needs) {
+		t.lives[i].leaves = append(t.lives[i].leaves, needs)
 	}
 }
 

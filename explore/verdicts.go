@@ -51,6 +51,7 @@ type Row struct {
 	Property      string `json:"property"`
 	Proved        bool   `json:"proved"`
 	Assume        string `json:"assume,omitempty"`
+	Owners        int    `json:"owners,omitempty"` // that the proof tracks
 	Caches, Pairs int
 	Why           []Obstacle `json:"why"`
 }
@@ -64,7 +65,8 @@ type Obstacle struct {
 	Sockets int    `json:"sockets"`
 	Trace   string `json:"trace,omitempty"` // a history that shows it, "" for none
 	// NeverFirst is that of [Verdict]: the history goes on after a wrong answer.
-	NeverFirst bool `json:"neverFirst,omitempty"`
+	NeverFirst bool   `json:"neverFirst,omitempty"`
+	Refined    string `json:"refined,omitempty"` // why two tracked owners do not do
 }
 
 // Rows finds the verdicts on one kernel, with histories of up to so many sockets.
@@ -83,11 +85,11 @@ func Rows(ctx context.Context, kernel string, sockets int) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := Row{Kernel: kernel, Property: prop.Name, Proved: proof.Proved, Assume: proof.Assume.String(),
+		r := Row{Kernel: kernel, Property: prop.Name, Proved: proof.Proved, Owners: proof.Owners, Assume: proof.Assume.String(),
 			Caches: proof.Caches, Pairs: proof.Pairs}
 		for i := range why {
 			d := &why[i]
-			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets, NeverFirst: d.NeverFirst}
+			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets, NeverFirst: d.NeverFirst, Refined: d.Refined}
 			if d.Without != 0 {
 				o.Without = d.Without.String()
 			}
@@ -105,16 +107,50 @@ func Rows(ctx context.Context, kernel string, sockets int) ([]Row, error) {
 // violates a property, "" for none.
 type Confirm func(t *rc.Trace, property string) (string, error)
 
-// WriteVerdicts writes rows as Markdown: answers in words, a table, and the
-// histories, each once.
+// verdictsHead is what the table of verdicts is, and how to read it.
+const verdictsHead = `# Verdicts
+
+What is proved for any number of sockets, under the weakest assumptions of which none can be given up (in the order in which ` + "`checker prove --weakest`" + `
+tries them), and for each assumption a history that shows why it is needed. The argument is in [proof.md](proof.md). All of this is made by
+
+    checker prove --table --rows verdicts.json --on live
+
+of every generation, with and without each repair that it can have. It takes about a quarter of an hour of processor time; with ` + "`--rows`" + ` it goes on
+where it was broken off.
+
+*Confirmed on* names the running kernel where the history gives the same answers there and its last step violates the property there too. A history of a
+repair that no kernel has is confirmed where the released kernel shares the fault; that is no statement about the repair. One that is not listed did not
+run alike there, or was not found. *Never first* says that a grant of a named port was wrong before, and that this is so in every such history.
+
+`
+
+const tableHead = "| kernel | property | proved, assuming | caches | pairs | why not less | confirmed on |\n|---|---|---|---|---|---|---|\n"
+
+// WriteVerdicts writes rows as Markdown: answers in words, which are made of the
+// rows, a table, and the histories, each once.
 func WriteVerdicts(out io.Writer, rows []Row, confirm Confirm) error {
-	var b, traces strings.Builder
+	var table, traces strings.Builder
+	lines, err := tellRows(&traces, rows, confirm)
+	if err != nil {
+		return err
+	}
+	for i := range lines {
+		fmt.Fprintln(&table, lines[i].String())
+	}
+	_, err = fmt.Fprintf(out, "%s%s\n%s%s\n## Histories\n%s", verdictsHead, summary(lines), tableHead, table.String(), traces.String())
+	return err
+}
+
+// tellRows numbers the histories, tells each once and has it confirmed.
+func tellRows(traces *strings.Builder, rows []Row, confirm Confirm) (lines []line, err error) {
 	numbers := map[string]int{}
 	confirmed := map[int]string{}
-	fmt.Fprintf(&b, "| kernel | property | proved, assuming | caches | pairs | why not less | confirmed on |\n|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
-		var why, on []string
+		l := line{kernel: r.Kernel, property: r.Property, proved: r.Proved, assume: r.Assume, owners: r.Owners, caches: r.Caches, pairs: r.Pairs}
+		if l.proved {
+			l.owners = max(1, l.owners) // which is not written down
+		}
 		for k := range r.Why {
 			o := &r.Why[k]
 			key := r.Property + o.Pair + o.Trace
@@ -122,38 +158,25 @@ func WriteVerdicts(out io.Writer, rows []Row, confirm Confirm) error {
 			if !known {
 				n = len(numbers) + 1
 				numbers[key] = n
-				tellObstacle(&traces, r, o, n)
+				tellObstacle(traces, r, o, n)
 				if o.Trace != "" && confirm != nil {
 					t, err := rc.Parse("history", []byte(o.Trace))
 					if err != nil {
-						return fmt.Errorf("history %d: %w", n, err)
+						return nil, fmt.Errorf("history %d: %w", n, err)
 					}
 					if confirmed[n], err = confirm(t, r.Property); err != nil {
-						return fmt.Errorf("history %d: %w", n, err)
+						return nil, fmt.Errorf("history %d: %w", n, err)
 					}
 				}
 			}
-			cite := fmt.Sprintf("[%d](#%d)", n, n)
-			if o.Trace == "" {
-				cite = "no proof and no history, " + cite
-			}
-			if o.Without != "" {
-				cite = o.Without + ": " + cite
-			}
-			why = append(why, cite)
+			l.why = append(l.why, reason{without: o.Without, number: n, open: o.Trace == "", neverFirst: o.NeverFirst})
 			if confirmed[n] != "" {
-				on = append(on, fmt.Sprintf("%d: %s", n, confirmed[n]))
+				l.on = append(l.on, fmt.Sprintf("%d: %s", n, confirmed[n]))
 			}
 		}
-		assume := r.Assume
-		if !r.Proved {
-			assume = "**not proved**, whatever is assumed"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s | %s |\n", r.Kernel, r.Property, assume, r.Caches, r.Pairs,
-			strings.Join(why, "; "), strings.Join(on, "; "))
+		lines = append(lines, l)
 	}
-	_, err := fmt.Fprintf(out, "%s\n## Histories\n%s", b.String(), traces.String())
-	return err
+	return lines, nil
 }
 
 func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
@@ -163,6 +186,9 @@ func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
 	}
 	if o.Trace == "" {
 		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`.\n", o.Sockets, o.World)
+		if o.Refined != "" {
+			fmt.Fprintf(b, "Two tracked owners do not settle it: %s.\n", o.Refined)
+		}
 		return
 	}
 	fmt.Fprintln(b)

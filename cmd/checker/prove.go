@@ -168,11 +168,14 @@ type jsonVerdict struct {
 	Trace    string `json:"trace,omitempty"`
 	// NeverFirst: another grant of a named port is wrong before the property fails.
 	NeverFirst bool `json:"neverFirst,omitempty"`
+	// Owners are tracked by the proof; Refined is why two do not do where there is none.
+	Owners  int    `json:"owners,omitempty"`
+	Refined string `json:"refined,omitempty"`
 }
 
 func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 	if f.json {
-		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, "", d.NeverFirst}
+		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, "", d.NeverFirst, d.Owners, d.Refined}
 		if d.Trace != nil {
 			v.Trace = d.Trace.Trace.String()
 		}
@@ -180,8 +183,8 @@ func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 	}
 	switch {
 	case d.Proved:
-		fmt.Fprintf(std.out, "%s holds on %s for any number of sockets, assuming %s: %d caches, %d pairs of a cache and an owner, none violates it\n",
-			d.Property, f.kernel, d.Assume, d.Caches, d.Pairs)
+		fmt.Fprintf(std.out, "%s holds on %s for any number of sockets, assuming %s: %d caches, %d pairs of a cache and an owner, none violates it (%s tracked)\n",
+			d.Property, f.kernel, d.Assume, d.Caches, d.Pairs, count(d.Owners, "owner"))
 	case d.Trace != nil:
 		fmt.Fprintf(std.out, "%s does not hold on %s, assuming %s: %s\n\n", d.Property, f.kernel, d.Assume, d.Pair)
 		indent(std.out, d.Trace.Trace.String())
@@ -189,8 +192,8 @@ func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 			fmt.Fprintf(std.out, "\nBut it never fails first, for any number of sockets: the scan has granted a named port wrongly before.\n")
 		}
 	default:
-		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q\n",
-			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World)
+		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q; two tracked owners: %s\n",
+			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World, d.Refined)
 	}
 	return nil
 }
