@@ -115,6 +115,19 @@ func TestAnInterruptBeforeAnythingIsFoundHasItsOwnExitCode(t *testing.T) {
 	}
 }
 
+func TestAnInterruptEndsAProofInTheMiddleOfItsClosure(t *testing.T) {
+	for _, line := range []string{"prove", "prove --table --kernel 4.9"} {
+		ctx, interrupt := context.WithCancel(context.Background())
+		time.AfterFunc(50*time.Millisecond, interrupt) // each takes seconds
+		start := time.Now()
+		var out bytes.Buffer
+		code := run(ctx, strings.Fields(line), streams{strings.NewReader(""), &out, io.Discard})
+		if took := time.Since(start); code != exitInterrupted || took > time.Second || out.Len() > 0 {
+			t.Errorf("%s: exit code %d after %v:\n%s", line, code, took, &out)
+		}
+	}
+}
+
 func TestAnInterruptedMeasurementPrintsWhatItHas(t *testing.T) {
 	finding := &shrink.Finding{Trace: reusecheck.MustParse("socket a tcp4\nbind a 127.0.0.1:1 => ok\n")}
 	for _, c := range []struct {
@@ -236,6 +249,12 @@ func FuzzNoCommandLinePanics(f *testing.F) {
 
 func TestFlagsThatExcludeEachOtherAreRefusedWithTheReason(t *testing.T) {
 	for line, want := range map[string]string{
+		"prove --rows x":                     "--rows is about the table of verdicts: give --table",
+		"prove --on live":                    "--on is about the table of verdicts: give --table",
+		"prove --table --property sound":     "--table and --property are given together, but the table has every property",
+		"prove --table --assume no-set":      "--table and --assume are given together, but the table looks for the weakest assumptions",
+		"prove --table --weakest":            "--table and --weakest are given together, but the table looks for the weakest assumptions",
+		"prove --table --certificate x":      "--table and --certificate are given together, but a certificate is of one proof",
 		"live --self --observe":              "--self and --observe are given together, but a kernel that is held to itself is asked for its answers only",
 		"live --self --property sound":       "--self and --property are given together, but a kernel that is held to itself is judged by no property",
 		"live --workers 2 --self":            "--self and --workers are given together, but a kernel is held to itself by one history after the other",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -62,6 +63,11 @@ argument is about pairs, and they are about lists and counts.
 	fs.StringVar(&f.on, "on", "model", "of --table: model, or live to replay the histories on the running kernel too")
 	complete(cmd, "on", func(string) []string { return []string{onModel, onLive} })
 	fs.BoolVar(&f.json, "json", false, "print one JSON object a line")
+	apart(cmd, "table", "property", "the table has every property")
+	for _, flag := range []string{"assume", "weakest"} {
+		apart(cmd, "table", flag, "the table looks for the weakest assumptions")
+	}
+	apart(cmd, "table", "certificate", "a certificate is of one proof")
 	return cmd
 }
 
@@ -82,6 +88,11 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	if f.table {
 		return verdicts(cmd, std, f)
 	}
+	for _, flag := range []string{"rows", "on"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about the table of verdicts: give --table", flag)
+		}
+	}
 	profile, err := model.ParseOf(spec.TCP.Name, f.kernel)
 	if err != nil {
 		return err
@@ -97,18 +108,20 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	if f.sockets < 1 || f.sockets > model.MaxSockets {
 		return fmt.Errorf("--sockets is %d: give a number from 1 to %d", f.sockets, model.MaxSockets)
 	}
-	p, err := explore.NewProver(profile)
+	ctx := cmd.Context()
+	p, err := await(ctx, func() (*explore.Prover, error) { return explore.NewProver(profile) })
 	if err != nil {
 		return err
 	}
 	open := false
 	for _, prop := range props {
-		var d explore.Verdict
-		if f.weakest {
-			d, _, err = p.Weakest(cmd.Context(), prop, assume, f.sockets)
-		} else {
-			d, err = p.Settle(cmd.Context(), prop, assume, f.sockets)
-		}
+		d, err := await(ctx, func() (explore.Verdict, error) {
+			if !f.weakest {
+				return p.Settle(ctx, prop, assume, f.sockets)
+			}
+			d, _, err := p.Weakest(ctx, prop, assume, f.sockets)
+			return d, err
+		})
 		if err != nil {
 			return err
 		}
@@ -118,7 +131,7 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 		}
 	}
 	if f.certificate != "" && !open {
-		if err := writeCertificate(std, p, assume, f.certificate); err != nil {
+		if err := writeCertificate(ctx, std, p, assume, f.certificate); err != nil {
 			return err
 		}
 	}
@@ -144,15 +157,19 @@ func provable(names []string) ([]*spec.Property, error) {
 	return ps, nil
 }
 
-func writeCertificate(std streams, p *explore.Prover, a explore.Assumption, path string) error {
-	var b strings.Builder
-	if err := p.Certificate(&b, a); err != nil {
+func writeCertificate(ctx context.Context, std streams, p *explore.Prover, a explore.Assumption, path string) error {
+	text, err := await(ctx, func() (string, error) {
+		var b strings.Builder
+		err := p.Certificate(&b, a)
+		return b.String(), err
+	})
+	if err != nil {
 		return err
 	}
 	if path == "-" {
-		return written(fmt.Fprint(std.out, b.String()))
+		return written(fmt.Fprint(std.out, text))
 	}
-	return writeFile(path, []byte(b.String()))
+	return writeFile(path, []byte(text))
 }
 
 type jsonVerdict struct {

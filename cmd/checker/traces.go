@@ -36,7 +36,7 @@ func readTraces(ctx context.Context, args []string, in io.Reader) ([]*reusecheck
 
 // readTrace reads one trace, and refuses one of which nothing would ever run.
 func readTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trace, error) {
-	t, err := awaitTrace(ctx, path, in)
+	t, err := await(ctx, func() (*reusecheck.Trace, error) { return parseTrace(path, in) })
 	if err != nil {
 		return nil, err
 	}
@@ -47,26 +47,6 @@ func readTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trac
 		return nil, fmt.Errorf("%s has no step: expected a trace, such as checker check prints", t.File)
 	}
 	return t, nil
-}
-
-// awaitTrace is parseTrace that an interrupt ends: a terminal or a pipe may keep
-// its reader waiting for ever.
-func awaitTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trace, error) {
-	type parsed struct {
-		trace *reusecheck.Trace
-		err   error
-	}
-	done := make(chan parsed, 1)
-	go func() {
-		t, err := parseTrace(path, in)
-		done <- parsed{t, err}
-	}()
-	select {
-	case p := <-done:
-		return p.trace, p.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func parseTrace(path string, in io.Reader) (*reusecheck.Trace, error) {

@@ -48,7 +48,7 @@ func verdicts(cmd *cobra.Command, std streams, f *proveFlags) error {
 		of := func(r explore.Row) bool { return r.Kernel == k }
 		if !slices.ContainsFunc(rows, of) {
 			start := time.Now()
-			more, err := explore.Rows(cmd.Context(), k, f.sockets)
+			more, err := await(cmd.Context(), func() ([]explore.Row, error) { return explore.Rows(cmd.Context(), k, f.sockets) })
 			if err != nil {
 				return err
 			}
