@@ -205,3 +205,57 @@ func holdsEverywhere(t *testing.T, tr *reusecheck.Trace) {
 		t.Error(err)
 	}
 }
+
+var (
+	pageLink = regexp.MustCompile(`\]\(([^()#]*)(?:#([^()]*))?\)`)
+	noSlug   = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+)
+
+// anchors are the names of a page's headings, as GitHub makes them: without
+// punctuation, and with a hyphen for every blank, the last one too.
+func anchors(page string) map[string]bool {
+	names := map[string]bool{}
+	for line := range strings.Lines(page) {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && line[0] == '#' {
+			names[strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-")] = true
+		}
+	}
+	return names
+}
+
+func TestEveryLinkOfThePagesLeadsToAFileAndAHeading(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	pages, _ := filepath.Glob("docs/*.md")
+	links := 0
+	for _, page := range append(pages, "README.md", "bench/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range pageLink.FindAllStringSubmatch(string(text), -1) {
+			file, heading := m[1], m[2]
+			if strings.Contains(file, "://") {
+				continue
+			}
+			links++
+			to := page
+			if file != "" {
+				to = filepath.Join(filepath.Dir(page), file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
+			if heading == "" {
+				continue
+			}
+			target, err := os.ReadFile(to)
+			if err != nil || !anchors(string(target))[heading] {
+				t.Errorf("%s: %s has no heading #%s", page, to, heading)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links are there", links)
+	}
+}
