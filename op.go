@@ -89,6 +89,8 @@ type Op struct {
 	// From is send's source.
 	From netip.AddrPort
 
+	Table ConnTable // netns
+
 	// Batch is the namespaces that an exit tears down together.
 	Batch []ID
 }
@@ -166,6 +168,9 @@ func SendOn(from, to netip.AddrPort, dev Dev, cpu CPU) Op {
 
 // NewNetns makes a network namespace.
 func NewNetns(id ID) Op { return Op{Verb: VNetns, Sock: id} }
+
+// NewNetnsWith makes a network namespace with a table of connections.
+func NewNetnsWith(id ID, table ConnTable) Op { return Op{Verb: VNetns, Sock: id, Table: table} }
 
 // Exit tears down a batch of network namespaces.
 func Exit(batch ...ID) Op { return Op{Verb: VExit, Batch: batch} }

@@ -68,7 +68,7 @@ func (l Limits) orDefault() Limits {
 //	timewait NAME
 //	expire NAME
 //	send ADDR:PORT -> ADDR:PORT [dev=DEV] [cpu=N]
-//	netns NAME
+//	netns NAME [table=own|shared]
 //	exit NAME[,NAME...]
 //
 // A name is an ASCII letter and then letters, digits, _ or -, but no word that
@@ -84,6 +84,10 @@ func (l Limits) orDefault() Limits {
 // that arrive on processor N, from 0 to 1023, and set NAME cpu=none takes that back.
 // The cpu=N of an inherit or a send is the processor that the connection or the
 // datagram arrives on; without it nobody says which. Both are of systems tcp and udp.
+//
+// The table= of a netns says whether the namespace gets a table of connections of
+// its own or the one that all share; without it the sysctl tcp_child_ehash_entries
+// does. One of its own has the slots that this sysctl says, or else 64.
 //
 // A result is ok or an error's symbol; of bind, listen and connect also ok PORT,
 // the port that was picked; of send, instead of ok, the receiver's name or none;

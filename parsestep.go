@@ -19,7 +19,7 @@ var stepUsage = [...]string{
 	VTimeWait:   "timewait NAME",
 	VExpire:     "expire NAME",
 	VSend:       "send ADDR:PORT -> ADDR:PORT [dev=DEV] [cpu=N]",
-	VNetns:      "netns NAME",
+	VNetns:      "netns NAME [table=own|shared]",
 	VExit:       "exit NAME[,NAME...]",
 }
 
@@ -139,6 +139,8 @@ func (p *parser) operation(op *Op) (err *ParseError) {
 		return nil
 	case VInherit:
 		return p.inherit(op)
+	case VNetns:
+		return p.netns(op)
 	case VSet:
 		return p.setting(op)
 	}
@@ -195,6 +197,25 @@ func (p *parser) lookup(w word) (ID, *ParseError) {
 		return 0, p.errorAt(w.at, msg, "", nearest(w.text, p.t.Names))
 	}
 	return 0, p.errorAt(w.at, fmt.Sprintf("%s is not defined", w.text), "a name that a socket, inherit or netns before this line defines", nearest(w.text, p.t.Names))
+}
+
+// netns reads which table of connections a namespace gets.
+func (p *parser) netns(op *Op) *ParseError {
+	if len(p.words) == 0 || p.resultsBegin() {
+		return nil
+	}
+	w, _ := p.next(VNetns, "table=own or table=shared")
+	key, value := p.keyValue(w)
+	if key != "table" {
+		return p.errorAt(w.at, fmt.Sprintf("unexpected %q", w.text), stepUsage[VNetns])
+	}
+	known := connTableNames[SharedTable:]
+	t := slices.Index(known, value.text)
+	if t < 0 {
+		return p.errorAt(value.at, fmt.Sprintf("unknown table %q", value.text), "own or shared", nearest(value.text, known))
+	}
+	op.Table = SharedTable + ConnTable(t)
+	return nil
 }
 
 func (p *parser) inherit(op *Op) (err *ParseError) {

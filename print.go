@@ -119,6 +119,11 @@ func (op *Op) append(b []byte, names func(ID) string) []byte {
 		if op.CPU != NoCPU {
 			word("cpu=" + op.CPU.String())
 		}
+	case VNetns:
+		name(op.Sock)
+		if op.Table != TableAsSet {
+			word("table=" + op.Table.String())
+		}
 	case VExit:
 		for i, id := range op.Batch {
 			if i == 0 {

@@ -290,7 +290,7 @@ func (b *traceBuilder) operation() (Op, bool) {
 	case VSend:
 		return SendOn(b.address(), b.address(), Dev(b.n(4)), b.processor(system)), system == UDP
 	case VNetns:
-		return NewNetns(b.next), system == TimeWaitExit
+		return NewNetnsWith(b.next, pick(&b.draws, TableAsSet, SharedTable, OwnTable)), system == TimeWaitExit
 	case VExit:
 		return b.exit()
 	case VExpire:

@@ -159,6 +159,25 @@ func (c CPU) String() string {
 	return strconv.Itoa(c.Number())
 }
 
+// ConnTable is which table of connections a namespace gets that is made.
+type ConnTable uint8
+
+// The tables of connections. OwnTable has the size that the setting
+// tcp_child_ehash_entries gives, [OwnTableSize] where it gives none.
+const (
+	TableAsSet  ConnTable = iota // what the trace's settings say
+	SharedTable                  // the one that all share
+	OwnTable                     // one of its own
+)
+
+// OwnTableSize is the size of a namespace's own table, in slots, where no setting
+// gives one.
+const OwnTableSize = 64
+
+var connTableNames = [...]string{TableAsSet: "as set", SharedTable: "shared", OwnTable: "own"}
+
+func (t ConnTable) String() string { return nameOf(connTableNames[:], int(t), "table") }
+
 // PortRange is an inclusive range of ports; the zero value is "not given".
 type PortRange struct{ Lo, Hi uint16 }
 

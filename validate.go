@@ -208,6 +208,9 @@ func (op *Op) malformed() string {
 		refuse(op.Field == SetOpt && !isOneOpt(op.Opts), "set changes exactly one option")
 		refuse(op.Field < SetOpt || op.Field > SetCPU, "what to set is missing")
 		rest.clear(op.Field)
+	case VNetns:
+		refuse(op.Table > OwnTable, "the table is unknown; there are own and shared")
+		rest.Table = TableAsSet
 	case VExit:
 		refuse(len(op.Batch) == 0, "no namespace is named")
 		rest.Batch = nil
@@ -235,7 +238,7 @@ func (op *Op) clear(f Field) {
 
 func (op *Op) blank() bool {
 	return op.Verb == 0 && op.Sock == 0 && op.Child == 0 && op.Family == 0 && op.Opts == 0 && !op.On && !op.Unaccepted &&
-		op.Field == 0 && op.UID == 0 && op.Dev == 0 && op.CPU == 0 && !op.HasNet && op.Net == 0 && op.Range == (PortRange{}) &&
+		op.Field == 0 && op.UID == 0 && op.Dev == 0 && op.CPU == 0 && !op.HasNet && op.Net == 0 && op.Range == (PortRange{}) && op.Table == TableAsSet &&
 		op.Addr == noAddr && op.From == noAddr && len(op.Batch) == 0
 }
 

@@ -126,7 +126,11 @@ func (w *teller) change() {
 	case rc.VExpire:
 		w.say("The TIME_WAIT socket of %s ends.", name)
 	case rc.VNetns:
-		w.say("%s is a new network namespace.", name)
+		table := ""
+		if op.Table != rc.TableAsSet {
+			table = fmt.Sprintf(", with its connections in %s", map[rc.ConnTable]string{rc.OwnTable: "a table of its own", rc.SharedTable: "the table that all share"}[op.Table])
+		}
+		w.say("%s is a new network namespace%s.", name, table)
 	case rc.VExit:
 		who, leave := "namespace %s is torn down", "it leaves"
 		if len(op.Batch) > 1 {

@@ -99,6 +99,9 @@ func (m *menu) steps(live []rc.Socket, nets rc.Order, next rc.ID, most int) []rc
 	ops = m.Around(ops, live)
 	if m.world.Verbs[rc.VNetns] && len(nets) < m.world.Nets {
 		ops = append(ops, rc.NewNetns(next))
+		for _, t := range m.world.Tables {
+			ops = append(ops, rc.NewNetnsWith(next, t))
+		}
 	}
 	if m.world.Verbs[rc.VExit] {
 		ops = append(ops, exits(nets, max(1, m.world.Batch))...)

@@ -67,6 +67,7 @@ var worldWords = []word{
 	{"child-tables", "namespaces with a connection table of their own each", func(w *spec.World) {
 		w.Sysctls = []rc.Sysctl{{Name: "net.ipv4.tcp_child_ehash_entries", Value: "64"}}
 	}},
+	{"mixed-tables", "namespaces with a connection table of their own beside such as share one", func(w *spec.World) { w.Tables = []rc.ConnTable{rc.OwnTable} }},
 	{"set-opt", "reuseaddr and reuseport change on live sockets", field(rc.SetOpt)},
 	{"set-uid", "live sockets change hands", field(rc.SetUID)},
 	{"set-dev", "live sockets change their device", field(rc.SetDev)},

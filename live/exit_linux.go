@@ -2,8 +2,10 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +33,10 @@ func (r *runner) netns(op reusecheck.Op) (reusecheck.Answer, error) {
 	if op.Sock < 0 || r.nets[op.Sock] != nil || r.get(op.Sock) != nil {
 		return reusecheck.Answer{}, fmt.Errorf("netns %s: not a name that a trace can give now", op.Sock)
 	}
-	n, err := newNamespace(r.own)
+	n, err := r.child(op.Table)
+	if lacks := new(reusecheck.Unsupported); errors.As(err, &lacks) {
+		return reusecheck.Answer{}, lacks
+	}
 	if err != nil {
 		return reusecheck.Answer{}, fmt.Errorf("netns: %w", err)
 	}
@@ -49,6 +54,33 @@ func (r *runner) netns(op reusecheck.Op) (reusecheck.Answer, error) {
 	r.nets[op.Sock] = n
 	r.namespaces++
 	return reusecheck.Success, nil
+}
+
+// child makes a namespace. Its table of connections is what the setting of its maker
+// says at that moment.
+func (r *runner) child(table reusecheck.ConnTable) (n *namespace, err error) {
+	if table == reusecheck.TableAsSet {
+		return newNamespace(r.own)
+	}
+	s, err := r.own.setting("net.ipv4." + childTable)
+	if err != nil {
+		return nil, err
+	}
+	size, was := "0", s.current
+	if table == reusecheck.OwnTable {
+		if size = was; atoi(was) == 0 {
+			size = strconv.Itoa(reusecheck.OwnTableSize)
+		}
+	}
+	if err := s.set(size); err != nil {
+		return nil, err
+	}
+	n, err = newNamespace(r.own)
+	if back := s.set(was); err == nil && back != nil {
+		n.close()
+		return nil, back
+	}
+	return n, err
 }
 
 // exit closes what is open in the namespaces, lets go of them together, and

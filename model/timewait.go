@@ -15,14 +15,15 @@ import (
 //
 // The settings of a trace hold in every namespace of it. Of them,
 // tcp_child_ehash_entries is read in the trace's own namespace, whose children
-// the others are: they get a table of their own each.
+// the others are: they get a table of their own each, unless their netns step says
+// otherwise.
 type TimeWait struct {
 	rules   TimeWaitRules
 	tcp     Rules
 	profile *Profile
 
 	cfg      rc.Config // what every namespace starts with
-	ownSlots int32     // slots of a child's own table, 0 where children share
+	ownSlots int32     // slots of a child's own table, 0 where children share unless they are told
 
 	nets   []netns // in the order in which they were made; the first is the trace's own
 	blocks []block
@@ -77,11 +78,23 @@ func (w *TimeWait) Reset(cfg rc.Config) error {
 		}
 		slots = n
 	}
-	if _, err := w.make(rc.NoID); err != nil {
+	if _, err := w.make(rc.NoID, 0); err != nil {
 		return err
 	}
 	w.ownSlots = slots
 	return nil
+}
+
+// slotsOf is the size of the own table that a child gets which is told, or not, what
+// to have, 0 for the shared one. A maker tells by its setting, which it changes back.
+func (w *TimeWait) slotsOf(t rc.ConnTable) int32 {
+	switch {
+	case t == rc.SharedTable:
+		return 0
+	case t == rc.OwnTable && w.ownSlots == 0:
+		return rc.OwnTableSize
+	}
+	return w.ownSlots
 }
 
 const childTable = "tcp_child_ehash_entries"
@@ -107,7 +120,7 @@ func (w *TimeWait) childSlots(value string) (int32, error) {
 }
 
 // make starts a namespace, in the memory that was freed last.
-func (w *TimeWait) make(id rc.ID) (int32, error) {
+func (w *TimeWait) make(id rc.ID, slots int32) (int32, error) {
 	k := int32(len(w.nets))
 	b := w.takeBlock()
 	m := &w.blocks[b]
@@ -117,7 +130,7 @@ func (w *TimeWait) make(id rc.ID) (int32, error) {
 			return none, err
 		}
 	}
-	m.lives, m.last, m.slots, m.row = k, k, w.ownSlots, row{}
+	m.lives, m.last, m.slots, m.row = k, k, slots, row{}
 	w.nets = append(w.nets, netns{id: id, block: b})
 	w.rowOf(k).refs = w.rules.row.own()
 	return k, nil

@@ -179,6 +179,43 @@ func TestTheWalksOfABatchAreTheFormulaOfItsKernel(t *testing.T) {
 	}
 }
 
+func TestTheWalksOfAMixedBatchAreThoseOfItsTwoKindsTogether(t *testing.T) {
+	for e, era := range model.Eras() {
+		if e < 2 {
+			continue // no tables of their own
+		}
+		for _, batch := range [][]counted{{{0, 0}, {0, 0}}, {{1, 0}, {0, 0}}, {{0, 1}, {1, 0}}, {{2, 1}, {0, 0}, {0, 1}}, {{0, 0}, {1, 1}, {0, 0}, {1, 0}}} {
+			for mask := range 1 << len(batch) {
+				var kinds [2][]counted // those that share, those with their own
+				steps, names := leaves(batch, 0)
+				for i, name := range names {
+					own := mask >> i & 1
+					kinds[own] = append(kinds[own], batch[i])
+					steps = strings.Replace(steps, "netns "+name+"\n", "netns "+name+" table="+[]string{"shared", "own"}[own]+"\n", 1)
+				}
+				want := formula(e, kinds[1], true)
+				if len(kinds[0]) > 0 {
+					want += formula(e, kinds[0], false)
+				}
+				for _, header := range []string{"", "sysctl net.ipv4.tcp_child_ehash_entries 16\n"} {
+					tr := rc.MustParse("system timewait\n" + header + "\n" + steps + "exit " + strings.Join(names, ",") + "\n")
+					w := model.MustParse(era.Kernel).NewTimeWait()
+					if err := w.Reset(tr.Config); err != nil {
+						t.Fatal(err)
+					}
+					var r rc.Result
+					for i := range tr.Steps {
+						r = mustDo(t, w, tr.Steps[i].Op)
+					}
+					if r.Walks != want || r.Left != 0 {
+						t.Errorf("%s, %v, own %b: %s, want %d walks and none left", era.Name, batch, mask, r.Answer, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestAnExitLeavesTheOtherNamespacesAlone(t *testing.T) {
 	stay, stayNames := leaves([]counted{{1, 1}}, 1)
 	for _, era := range model.Eras() {

@@ -13,7 +13,12 @@ func (w *TimeWait) Do(op rc.Op) (rc.Result, error) { return w.DoAs(op, rc.Answer
 // nothing: what keeps [TCP] from it.
 func (w *TimeWait) Can(op rc.Op) error {
 	switch op.Verb {
-	case rc.VNetns, rc.VExit:
+	case rc.VNetns:
+		if op.Table == rc.OwnTable && !w.rules.ownTables {
+			return &rc.Unsupported{What: "a connection table of a namespace's own", Why: "this kernel has one established table for all namespaces"}
+		}
+		return nil
+	case rc.VExit:
 		return nil
 	case rc.VSend:
 		return &rc.Unsupported{What: "send steps", Why: "they are not of system timewait"}
@@ -56,7 +61,7 @@ func (w *TimeWait) DoAs(op rc.Op, seen rc.Answer) (rc.Result, error) {
 	}
 	switch op.Verb {
 	case rc.VNetns:
-		k, err := w.make(op.Sock)
+		k, err := w.make(op.Sock, w.slotsOf(op.Table))
 		if err != nil {
 			return r, err
 		}

@@ -1,6 +1,10 @@
 package oracle
 
-import "github.com/reusecheck/reusecheck"
+import (
+	"math/bits"
+
+	"github.com/reusecheck/reusecheck"
+)
 
 func appendBools(dst []byte, bs ...bool) []byte {
 	w := byte(0)
@@ -50,7 +54,8 @@ func (t *TimeWait) AppendState(dst []byte, order reusecheck.Order) []byte {
 	dst = t.own.AppendState(dst, order)
 	for _, id := range order {
 		if i := t.index(id); i >= 0 && t.nets[i].id == id && t.nets[i].live {
-			dst = t.nets[i].tcp.AppendState(append(dst, order.Of(id)), order)
+			dst = append(dst, order.Of(id), byte(bits.Len(uint(t.nets[i].entries))))
+			dst = t.nets[i].tcp.AppendState(dst, order)
 		}
 	}
 	return dst

@@ -29,22 +29,24 @@ type TimeWait struct {
 	nets    []*namespace // those that were made, in order
 	spare   []*namespace // to be used again
 	in      []int32      // index+1 in nets by the ID of a socket or namespace, 0 for the trace's own
-	entries int          // slots of a made namespace's own table, 0 where it shares its parent's
+	entries int          // slots of a made namespace's own table, 0 where it shares its parent's unless it is told
 	config  reusecheck.Config
 
 	exit Exit // the last verdict's
 }
 
 type namespace struct {
-	id   reusecheck.ID
-	live bool
-	tcp  TCP
+	id      reusecheck.ID
+	live    bool
+	entries int // slots of its own table, 0 where it shares its parent's
+	tcp     TCP
 }
 
 // Exit is what an exit meets, by a look at every socket of every namespace.
 type Exit struct {
-	// Own says that each namespace has a connection table of its own.
-	Own bool
+	// Own is how many namespaces of the batch have a connection table of their
+	// own; the others share one.
+	Own int
 	// Namespaces is the size of the batch, Waiting the number of those in it
 	// that have TIME_WAIT sockets.
 	Namespaces, Waiting int
@@ -184,28 +186,36 @@ func (t *TimeWait) judgeExit(batch []reusecheck.ID, got reusecheck.Answer) Verdi
 // look goes through every socket of every namespace.
 func (t *TimeWait) look(batch []reusecheck.ID) {
 	e := &t.exit
-	*e = Exit{Own: t.entries > 0, Namespaces: len(batch), Gone: e.Gone[:0], Spared: e.Spared[:0]}
+	*e = Exit{Namespaces: len(batch), Gone: e.Gone[:0], Spared: e.Spared[:0]}
 	t.own.spared(e)
-	need := 0
+	shared4, shared6 := 0, 0 // of those who share a table
 	for _, n := range t.nets {
-		switch {
-		case !n.live:
-		case !slices.Contains(batch, n.id):
-			n.tcp.spared(e)
-		default:
-			four, six := n.tcp.count(e)
-			e.Four, e.Six = e.Four+four, e.Six+six
-			if four+six > 0 {
-				e.Waiting++
-			}
-			need += min(four, 1) + min(six, 1)
+		if !n.live {
+			continue
 		}
+		if !slices.Contains(batch, n.id) {
+			n.tcp.spared(e)
+			continue
+		}
+		four, six := n.tcp.count(e)
+		e.Four, e.Six = e.Four+four, e.Six+six
+		if four+six > 0 {
+			e.Waiting++
+		}
+		if n.entries == 0 {
+			shared4, shared6 = shared4+four, shared6+six
+			continue
+		}
+		e.Own++
+		e.walks(four, six)
 	}
-	if e.Own {
-		e.Need, e.Most = need, 2*e.Waiting
-		return
-	}
-	e.Need, e.Most = min(e.Four, 1)+min(e.Six, 1), 2*min(e.Waiting, 1)
+	e.walks(shared4, shared6)
+}
+
+// walks adds those of one table that has so many TIME_WAIT sockets of the batch.
+func (e *Exit) walks(four, six int) {
+	e.Need += min(four, 1) + min(six, 1)
+	e.Most += 2 * min(four+six, 1)
 }
 
 // count tallies a namespace's TIME_WAIT sockets by family.
@@ -240,7 +250,7 @@ func (t *TimeWait) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	switch op.Verb {
 	case reusecheck.VNetns:
 		if done {
-			t.make(op.Sock)
+			t.make(op.Sock, op.Table)
 		}
 		return
 	case reusecheck.VExit:
@@ -263,7 +273,7 @@ func (t *TimeWait) Follow(op reusecheck.Op, got reusecheck.Answer) {
 	if w == nil {
 		return
 	}
-	if op.Verb == reusecheck.VTimeWait && w != &t.own && t.full(w) {
+	if op.Verb == reusecheck.VTimeWait && w != &t.own && t.nets[t.index(op.Sock)].full() {
 		op.Verb = reusecheck.VClose
 	}
 	w.Follow(op, got)
@@ -282,13 +292,20 @@ func (t *TimeWait) create(op reusecheck.Op, done bool) {
 	}
 }
 
-// make adds a namespace. The settings of a trace hold in each that it makes.
-func (t *TimeWait) make(id reusecheck.ID) {
+// make adds a namespace. The settings of a trace hold in each that it makes; which
+// table of connections it has can be said of each.
+func (t *TimeWait) make(id reusecheck.ID, table reusecheck.ConnTable) {
 	n := &namespace{}
 	if k := len(t.spare); k > 0 {
 		n, t.spare = t.spare[k-1], t.spare[:k-1]
 	}
-	n.id, n.live = id, true
+	n.id, n.live, n.entries = id, true, t.entries
+	switch {
+	case table == reusecheck.SharedTable:
+		n.entries = 0
+	case table == reusecheck.OwnTable && n.entries == 0:
+		n.entries = reusecheck.OwnTableSize
+	}
 	n.tcp.Reset(t.config)
 	t.nets = append(t.nets, n)
 	t.put(id, len(t.nets)-1)
@@ -306,15 +323,15 @@ func (t *TimeWait) end(batch []reusecheck.ID) {
 // full reports whether a namespace can have no further TIME_WAIT socket: one with
 // a table of its own has half as many as slots (ip-sysctl, tcp_child_ehash_entries
 // and tcp_max_tw_buckets), and a connection then ends without one.
-func (t *TimeWait) full(w *TCP) bool {
-	if t.entries == 0 {
+func (n *namespace) full() bool {
+	if n.entries == 0 {
 		return false
 	}
-	n := 0
-	for i := range w.socks {
-		if w.socks[i].live && w.socks[i].State == reusecheck.TimeWait {
-			n++
+	waiting := 0
+	for i := range n.tcp.socks {
+		if m := &n.tcp.socks[i]; m.live && m.State == reusecheck.TimeWait {
+			waiting++
 		}
 	}
-	return n >= t.entries/2
+	return waiting >= n.entries/2
 }

@@ -20,12 +20,12 @@
 //  3. fewer steps (socket and netns lines are not counted here);
 //  4. fewer sockets and namespaces, accepted children included;
 //  5. fewer attributes: options, uid, dev, cpu, netns and range on socket lines,
-//     unaccepted on connects, cpu on inherits and sends;
+//     unaccepted on connects, cpu on inherits and sends, table on netns;
 //  6. fewer IPv6 sockets;
 //  7. simpler verbs: bind, listen, connect, close, set, inherit, shutdown,
 //     disconnect, timewait, expire, send, exit;
 //  8. simpler attributes: reuseaddr, reuseport, v6only, no-port, transparent,
-//     uid, dev, netns, range, unaccepted, cpu;
+//     uid, dev, netns, range, unaccepted, cpu, table;
 //  9. simpler addresses: 127.0.0.1, 127.0.0.2, 0.0.0.0, ::1, fd00::1, ::, then
 //     the v4-mapped forms of the first three, then any other;
 //  10. lower ports: 40000, 40001, 40002, the automatic port 0, then any other

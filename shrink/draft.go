@@ -385,7 +385,7 @@ func (d *draft) text(b []byte) []byte {
 		op := &d.ops[i]
 		flags := flag(op.On) | flag(op.HasNet)<<1 | flag(op.Unaccepted)<<2
 		b = append(b, byte(op.Verb), byte(op.Family), byte(op.Opts), byte(op.Field), byte(op.Dev), byte(flags))
-		b = binary.AppendUvarint(b, uint64(op.CPU))
+		b = append(binary.AppendUvarint(b, uint64(op.CPU)), byte(op.Table))
 		for _, n := range [...]uint32{uint32(op.Sock), uint32(op.Child), uint32(op.Net), op.UID, uint32(op.Range.Lo)<<16 | uint32(op.Range.Hi)} {
 			b = binary.AppendUvarint(b, uint64(n))
 		}

@@ -112,6 +112,7 @@ func everywhere(d *draft) iter.Seq[draft] {
 		func(op *rc.Op) { op.UID = 0 },
 		func(op *rc.Op) { op.Dev = rc.NoDev },
 		func(op *rc.Op) { op.CPU = rc.NoCPU },
+		func(op *rc.Op) { op.Table = rc.TableAsSet },
 		func(op *rc.Op) { op.HasNet, op.Net = false, 0 },
 		func(op *rc.Op) { op.Range = rc.PortRange{} },
 		func(op *rc.Op) { op.Unaccepted = false },
@@ -339,6 +340,8 @@ func attributes(d *draft) iter.Seq[draft] {
 				ok = lineMoves(&op, used, uids, ds, ps, try)
 			case op.Verb == rc.VSet:
 				ok = setMoves(&op, uids, ds, ps, try)
+			case op.Verb == rc.VNetns:
+				ok = each([]rc.ConnTable{rc.TableAsSet, rc.SharedTable, rc.OwnTable}, func(v rc.ConnTable) bool { return try(func(o *rc.Op) { o.Table = v }) })
 			case op.Verb == rc.VInherit:
 				ok = each(ps, func(v rc.CPU) bool { return try(func(o *rc.Op) { o.CPU = v }) })
 			case op.Verb == rc.VConnect:

@@ -58,6 +58,9 @@ func (w *weight) op(op *rc.Op) {
 	}
 	switch op.Verb {
 	case rc.VNetns:
+		if op.Table != rc.TableAsSet {
+			w.attr(kindTable)
+		}
 		return
 	case rc.VSocket:
 		w.socket(op)
@@ -196,6 +199,7 @@ func compareValues(a, b *rc.Op) int {
 		compareRanked(users, a.UID, b.UID),
 		compareRanked(devs, a.Dev, b.Dev),
 		compareRanked(cpus, a.CPU, b.CPU),
+		cmp.Compare(a.Table, b.Table),
 		cmp.Compare(flag(a.HasNet), flag(b.HasNet)),
 		cmp.Compare(a.Net, b.Net),
 		compareRanges(a.Range, b.Range),

@@ -49,6 +49,7 @@ const (
 	kindRange
 	kindUnaccepted
 	kindCPU
+	kindTable
 )
 
 func optKinds(o rc.Opt) (count, sum int) {

@@ -45,6 +45,7 @@ func TimeWaitWorld() *World {
 		Sockets: 4, // in each namespace
 		Nets:    3,
 		Batch:   3,
+		Tables:  []reusecheck.ConnTable{reusecheck.OwnTable, reusecheck.SharedTable},
 		Sysctls: []reusecheck.Sysctl{{Name: "net.ipv4.tcp_child_ehash_entries", Value: "64"}},
 	}
 }

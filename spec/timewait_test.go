@@ -23,7 +23,8 @@ type naive struct {
 	worlds map[rc.ID]*model.TCP // those that live
 	dead   []*model.TCP         // those of which something is left
 	in     map[rc.ID]rc.ID      // the namespace of each socket that is not in the trace's own
-	tables bool                 // each namespace has a table of its own
+	tables bool                 // a namespace gets a table of its own unless it is told
+	apart  map[rc.ID]bool       // those that have one
 }
 
 type flaws struct {
@@ -47,7 +48,7 @@ var world618 = model.MustParse("6.18")
 func newTCP() *model.TCP { return world618.New() }
 
 func (n *naive) Reset(c rc.Config) error {
-	n.own, n.worlds, n.in, n.dead = newTCP(), map[rc.ID]*model.TCP{}, map[rc.ID]rc.ID{}, nil
+	n.own, n.worlds, n.in, n.dead, n.apart = newTCP(), map[rc.ID]*model.TCP{}, map[rc.ID]rc.ID{}, nil, map[rc.ID]bool{}
 	n.tables = len(c.Sysctl) > 0
 	return nil
 }
@@ -63,6 +64,7 @@ func (n *naive) Do(op rc.Op) (rc.Result, error) {
 	switch op.Verb {
 	case rc.VNetns:
 		n.worlds[op.Sock] = newTCP()
+		n.apart[op.Sock] = op.Table == rc.OwnTable || op.Table == rc.TableAsSet && n.tables
 		if n.reborn && len(n.dead) > 0 {
 			n.worlds[op.Sock] = n.dead[0]
 			n.dead = n.dead[1:]
@@ -105,10 +107,10 @@ func (n *naive) exit(batch []rc.ID) rc.Answer {
 	for pass, six := range []bool{true, false} {
 		shared := int32(0)
 		for i, id := range batch {
-			walk := n.always || n.flaws.own && n.tables || len(waiting(n.worlds[id], six)) > 0
+			walk := n.always || n.flaws.own && n.apart[id] || len(waiting(n.worlds[id], six)) > 0
 			switch {
 			case !walk:
-			case n.tables:
+			case n.apart[id]:
 				a.Walks++
 			default:
 				shared = 1
@@ -199,6 +201,7 @@ func TestAPurgeThatIsFlawedIsFoundAndOneThatIsNotIsNot(t *testing.T) {
 		taken = "purge: TIME_WAIT sockets of another namespace are gone"
 		none  = "precise: a table is walked although no namespace of the batch has TIME_WAIT sockets"
 		own   = "precise: a namespace's own table is walked although it has no TIME_WAIT sockets"
+		mixed = "precise: a table is walked of which no namespace of the batch has TIME_WAIT sockets, beside one of which some have"
 		more  = "precise: a table is walked more than once a pass"
 	)
 	for _, tt := range []struct {
@@ -207,9 +210,9 @@ func TestAPurgeThatIsFlawedIsFoundAndOneThatIsNotIsNot(t *testing.T) {
 		want []string
 	}{
 		{"a purge without a flaw", flaws{}, nil},
-		{"one that walks always", flaws{always: true}, []string{none, own}},
-		{"one that walks the namespaces' own tables always", flaws{own: true}, []string{own}},
-		{"one that walks three times", flaws{thrice: true}, []string{more, own}},
+		{"one that walks always", flaws{always: true}, []string{none, own, mixed}},
+		{"one that walks the namespaces' own tables always", flaws{own: true}, []string{own, mixed}},
+		{"one that walks three times", flaws{thrice: true}, []string{more, own, mixed}},
 		{"one that skips IPv4", flaws{skip: [2]bool{true, false}}, []string{left}},
 		{"one that skips IPv6", flaws{skip: [2]bool{false, true}}, []string{left}},
 		{"one that skips all but the first of a batch", flaws{first: true}, []string{left}},
@@ -360,17 +363,18 @@ const skips = "6.1-tw-own-always-tw-always-tw-one-pass-tw-exclusive"
 
 func TestEachEraOfTheKernelShowsWhatItIsKnownFor(t *testing.T) {
 	const (
-		none = "precise: a table is walked although no namespace of the batch has TIME_WAIT sockets"
-		own  = "precise: a namespace's own table is walked although it has no TIME_WAIT sockets"
+		none  = "precise: a table is walked although no namespace of the batch has TIME_WAIT sockets"
+		own   = "precise: a namespace's own table is walked although it has no TIME_WAIT sockets"
+		mixed = "precise: a table is walked of which no namespace of the batch has TIME_WAIT sockets, beside one of which some have"
 	)
 	want := map[string][]string{
 		"two walks, always":    {none},
 		"the skip as proposed": nil,
 		"the skip as merged":   nil,
 		"own tables always":    {own},
-		"no skip":              {none, own},
-		"one pass":             {none, own},
-		"exits exclusive":      {none, own},
+		"no skip":              {none, own, mixed},
+		"one pass":             {none, own, mixed},
+		"exits exclusive":      {none, own, mixed},
 	}
 	eras := model.Eras()
 	for _, e := range eras {

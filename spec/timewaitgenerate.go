@@ -88,6 +88,11 @@ func (g *timeWaitGenerator) Next(src Source, live []reusecheck.Socket) reusechec
 
 func (g *timeWaitGenerator) netns() reusecheck.Op {
 	op := reusecheck.NewNetns(g.next)
+	if n := len(g.world.Tables); n > 0 && g.drawn == 3 { // as with processors, without a choice of the source
+		if i := int(g.next) % (n + 1); i < n {
+			op.Table = g.world.Tables[i]
+		}
+	}
 	g.place(g.next, reusecheck.NoID)
 	g.nets = append(g.nets, g.next)
 	g.next++

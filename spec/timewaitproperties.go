@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reusecheck/reusecheck"
+	"github.com/reusecheck/reusecheck/oracle"
 )
 
 const purgeName = "purge"
@@ -41,6 +42,7 @@ const (
 	inTheWay   = "refused because of a namespace that is gone"
 	noReason   = "a table is walked although no namespace of the batch has TIME_WAIT sockets"
 	ownForNone = "a namespace's own table is walked although it has no TIME_WAIT sockets"
+	oneForNone = "a table is walked of which no namespace of the batch has TIME_WAIT sockets, beside one of which some have"
 	walkedMore = "a table is walked more than once a pass"
 )
 
@@ -143,9 +145,12 @@ func checkWalks(o *Observation) Violation {
 	}
 	// A pass goes through each table that the batch is concerned with, the shared
 	// one among them even where each namespace has its own.
-	tables, kind := 1, noReason
-	if e.Own {
-		tables, kind = 1+e.Namespaces, ownForNone
+	tables, kind := 1+e.Own, noReason
+	switch {
+	case e.Own == e.Namespaces, e.Waiting == 0 && int(o.Got.Walks) <= passes*e.Own:
+		kind = ownForNone
+	case e.Own > 0 && e.Waiting > 0:
+		kind = oneForNone
 	}
 	if int(o.Got.Walks) > passes*tables {
 		kind = walkedMore
@@ -186,7 +191,7 @@ func sayTimeWait(o *Observation, v Violation) string {
 	case v.Property == preciseName:
 		return fmt.Sprintf("%q walks through %s, although %s: the count would tell. %s: half-open requests of the kernel's own "+
 			"listeners, which a walk drops too, are in no count.", op, times(int(o.Got.Walks), "a whole table", "whole tables %d times"),
-			who(e.Namespaces, e.Waiting), gaveUp[v.Kind])
+			who(e), gaveUp[v.Kind])
 	}
 	return ""
 }
@@ -194,18 +199,22 @@ func sayTimeWait(o *Observation, v Violation) string {
 // gaveUp says why the skip was given up.
 var gaveUp = map[string]string{
 	noReason:   "Kernels from 6.1 to 6.8 asked it and left the walk out, which 2a750d6a5b36 gave up",
+	oneForNone: "A namespace's own table is walked always since 740ea3c4a0b2, before 6.1, and the shared one since 2a750d6a5b36, in 6.9",
 	ownForNone: "A namespace's own table is walked always since 740ea3c4a0b2, before 6.1",
 }
 
 // who says how many of a batch have TIME_WAIT sockets.
-func who(namespaces, waiting int) string {
+func who(e *oracle.Exit) string {
 	switch {
-	case waiting == 0 && namespaces == 1:
+	case e.Waiting == 0 && e.Namespaces == 1:
 		return "the namespace has no TIME_WAIT socket"
-	case waiting == 0:
-		return fmt.Sprintf("none of the %d namespaces has a TIME_WAIT socket", namespaces)
+	case e.Waiting == 0:
+		return fmt.Sprintf("none of the %d namespaces has a TIME_WAIT socket", e.Namespaces)
+	case e.Own < e.Namespaces:
+		return fmt.Sprintf("only %d of the %d namespaces, of which %d with a table of its own and the others with a shared one, have TIME_WAIT sockets",
+			e.Waiting, e.Namespaces, e.Own)
 	}
-	return fmt.Sprintf("only %d of the %d namespaces, each with a table of its own, have TIME_WAIT sockets", waiting, namespaces)
+	return fmt.Sprintf("only %d of the %d namespaces, each with a table of its own, have TIME_WAIT sockets", e.Waiting, e.Namespaces)
 }
 
 func times(n int, one, more string) string {

@@ -44,6 +44,9 @@ type World struct {
 	// Nets is how many namespaces may live beside the trace's own, Batch how
 	// many of them may exit together.
 	Nets, Batch int
+	// Tables are the connection tables that namespaces are told to have, beside what
+	// the settings say.
+	Tables []reusecheck.ConnTable
 	// Base is what every history of an exploration begins with; the sockets that it
 	// makes stay as they are. Generators do without.
 	Base []reusecheck.Op
@@ -154,6 +157,7 @@ var words = []struct {
 	{"arrival", "datagrams on the loopback only", func(w *World) { w.Arrivals = false }},
 	{"crowd", "no port with more than ten sockets", func(w *World) { w.Crowds = false }},
 	{"netns", "no namespace but the trace's own", func(w *World) { w.Nets = 0; dropVerbs(reusecheck.VNetns, reusecheck.VExit)(w) }},
+	{"table", "all namespaces have the connection table that the settings say", func(w *World) { w.Tables = nil }},
 	{"batch", "namespaces exit one by one", func(w *World) { w.Batch = min(w.Batch, 1) }},
 	{"ports", "one port only", func(w *World) { w.Ports = w.Ports[:1] }},
 }
