@@ -367,19 +367,21 @@ type abstract struct {
 	owner int // negative where no owner takes part
 }
 
-// violation looks for a pair in which a property fails.
+// violation looks for a pair in which a property fails: of the first thousand
+// caches and requests that show it one of little effort to search for.
 func (v *invariant) violation(p *spec.Property) (abstract, bool) {
 	if p == spec.Precise {
 		return v.imprecise()
 	}
+	bad, found := abstract{}, false
+	least, seen := 0, 0
 	for c := range v.sets {
 		s := v.sets[c]
 		if s.empty() {
 			continue
 		}
-		bad, found := abstract{}, false
 		look := func(row int) {
-			if found || v.t.asks[row].fails || !v.t.named(&v.t.asks[row]) {
+			if seen == 1000 || v.t.asks[row].fails || !v.t.named(&v.t.asks[row]) {
 				return
 			}
 			g, sets := v.t.grant(c, row), v.t.sets(row)
@@ -390,19 +392,51 @@ func (v *invariant) violation(p *spec.Property) (abstract, bool) {
 			if g.fast != (p == spec.Sound) {
 				return
 			}
-			if o := s.first(against); o >= 0 {
-				bad, found = abstract{c, row, o}, true
+			if !s.meets(against) {
+				return
 			}
+			seen++
+			rest := v.t.effort(v.t.asks[row].word) + v.t.keyEffort(c)
+			s.each(func(o int) {
+				if !against.has(o) {
+					return
+				}
+				if e := rest + v.t.effort(v.t.words[o]); !found || e < least {
+					bad, found, least = abstract{c, row, o}, true, e
+				}
+			})
 		}
 		for _, row := range v.rows {
 			look(row)
 		}
 		v.listeners(c, func(row int, _ []int) { look(row) })
-		if found {
-			return bad, true
+	}
+	return bad, found
+}
+
+// effort is what a socket adds to a world in which it is searched for.
+func (t *tables) effort(w uint64) (n int) {
+	s := &t.step.kinds.of(w).sock
+	for _, add := range []struct {
+		is   bool
+		cost int
+	}{
+		{s.State != rc.Idle, 2}, {s.Family.Is6(), 2}, {s.Local.Addr().Is4In6(), 3}, {s.UID != 0, 2}, {s.Dev != rc.NoDev, 2},
+		{s.Opts.Has(rc.V6Only), 1}, {s.Opts.Has(rc.ReuseAddr), 1}, {s.Opts.Has(rc.ReusePort), 1}, {!s.Local.Addr().IsUnspecified(), 1},
+	} {
+		if add.is {
+			n += add.cost
 		}
 	}
-	return abstract{}, false
+	return n
+}
+
+func (t *tables) keyEffort(c int) (n int) {
+	k := t.step.codec.Cache(t.caches[c])
+	if k.FastReusePort > 0 && (k.Family.Is6() || k.Addr.Is4In6() || k.UID != 0) {
+		n = 3
+	}
+	return n
 }
 
 // twin is a cache beside the one that the documented intent would keep.

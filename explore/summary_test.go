@@ -1,11 +1,43 @@
 package explore
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// TestTheVerdictsSayWhatTheirRowsSay makes the text above the table and the table
+// itself again from the rows of the table.
+func TestTheVerdictsSayWhatTheirRowsSay(t *testing.T) {
+	b, err := os.ReadFile("../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, found := strings.Cut(string(b), "\n## Histories\n")
+	if !found {
+		t.Fatal("docs/verdicts.md has no histories")
+	}
+	var lines []line
+	var table strings.Builder
+	kernels := map[string]bool{}
+	for s := range strings.Lines(text) {
+		if l, ok := parseLine(strings.TrimSuffix(s, "\n")); ok {
+			lines = append(lines, l)
+			table.WriteString(l.String() + "\n")
+			kernels[l.kernel] = true
+		}
+	}
+	if diff := cmp.Diff(verdictsHead+summary(lines)+"\n"+tableHead+table.String(), text); diff != "" {
+		t.Errorf("docs/verdicts.md is not what checker prove --table writes of its rows (-want +got):\n%s", diff)
+	}
+	for _, k := range VerdictKernels() {
+		if !kernels[k] {
+			t.Errorf("docs/verdicts.md lacks %s", k)
+		}
+	}
+}
 
 // TestTheSummaryChangesWithTheRows is about four kernels of one generation.
 func TestTheSummaryChangesWithTheRows(t *testing.T) {

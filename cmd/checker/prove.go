@@ -34,7 +34,8 @@ func newProve(std streams) *cobra.Command {
 		Long: `Prove closes a bucket under every step, as a cache and one owner, the others
 doing whatever they please. If no pair of the two violates the property, it holds
 for any number of sockets, addresses, users and devices; the verdict names what
-was assumed. If one does, a concrete history is looked for. See docs/proof.md.
+was assumed. If one does, a concrete history is looked for, and if there is none
+two tracked owners are tried; the verdict says how many it took. See docs/proof.md.
 
 Requests for a port that the user names or holds are judged; what connect and
 automatic ports answer is not. Of systems udp and timewait nothing is proved: the
