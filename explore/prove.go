@@ -14,6 +14,7 @@ import (
 // it learns of the kernel's rules from one proof to the next.
 type Prover struct {
 	Kernel *model.Profile
+	Memory int64 // of a search for a history, in bytes; 0 is 1 GiB
 	t      *tables
 	closed map[closureKey]*invariant
 }
@@ -54,6 +55,8 @@ type Verdict struct {
 	Sockets int
 	Trace   *History
 	Failure spec.Failure
+	// Cut says that a search for it was full before it had seen everything.
+	Cut bool
 	// NeverFirst says of a property that is not proved that it never fails
 	// before some grant of a named port was wrong already: another property's
 	// fault comes first. Trace then goes on after that.

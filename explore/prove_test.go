@@ -91,6 +91,19 @@ func TestEveryVerdictIsWhatTheHistoriesShow(t *testing.T) {
 	}
 }
 
+func TestASearchThatWasCutDoesNotSayThatThereIsNoHistory(t *testing.T) {
+	p := *fixed() // its memory is this test's own
+	d := p.Prove(spec.Sound, assume(t, smallProof))
+	p.Memory = 1 // bytes
+	if err := p.Concrete(t.Context(), &d, spec.Sound, 3); err != nil || d.Trace != nil || !d.Cut {
+		t.Errorf("%v; a history in a byte: %v; cut is %v", err, d.Trace != nil, d.Cut)
+	}
+	p.Memory = 0
+	if err := p.Concrete(t.Context(), &d, spec.Sound, 3); err != nil || d.Trace == nil || d.Cut {
+		t.Errorf("%v; a history: %v; cut is %v", err, d.Trace != nil, d.Cut)
+	}
+}
+
 // TestAPropertyThatNeverFailsFirstIsShownBehindTheFaultThatDoes is about 6.1, where
 // a v4-mapped address slips past the wildcard: the cache then says what is not so.
 func TestAPropertyThatNeverFailsFirstIsShownBehindTheFaultThatDoes(t *testing.T) {

@@ -145,9 +145,9 @@ func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, 
 	judge := NewJudge(p.Kernel, []*spec.Property{prop})
 	for n := min(2, sockets); n <= sockets && d.Trace == nil; n++ {
 		d.World, d.Sockets = words, n
-		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: 1 << 30,
+		s := Search{Kernel: p.Kernel, World: w, Sockets: n, Properties: []*spec.Property{prop}, Workers: 2, Memory: p.memory(),
 			socketsOnly: true, beyond: d.NeverFirst}
-		_, err := s.Run(ctx, func(h *History) error {
+		seen, err := s.Run(ctx, func(h *History) error {
 			fails, err := judge.Failures(h)
 			if err == nil && len(fails) > 0 {
 				d.Trace, d.Failure = h, fails[0]
@@ -155,11 +155,26 @@ func (p *Prover) concrete(ctx context.Context, d *Verdict, prop *spec.Property, 
 			}
 			return err
 		})
-		if err != nil && !errors.Is(err, errDone) {
+		switch {
+		case err != nil && !errors.Is(err, errDone):
 			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case d.Trace != nil:
+			d.Cut = false
+		case !seen.Complete:
+			d.Cut = true
 		}
 	}
 	return nil
+}
+
+// memory is what a search for a history may take, in bytes.
+func (p *Prover) memory() int64 {
+	if p.Memory > 0 {
+		return p.Memory
+	}
+	return 1 << 30
 }
 
 var errDone = errors.New("found")

@@ -66,6 +66,7 @@ type Obstacle struct {
 	Trace   string `json:"trace,omitempty"` // a history that shows it, "" for none
 	// NeverFirst is that of [Verdict]: the history goes on after a wrong answer.
 	NeverFirst bool   `json:"neverFirst,omitempty"`
+	Cut        bool   `json:"cut,omitempty"`     // as that of [Verdict]
 	Refined    string `json:"refined,omitempty"` // why two tracked owners do not do
 }
 
@@ -89,7 +90,7 @@ func Rows(ctx context.Context, kernel string, sockets int) ([]Row, error) {
 			Caches: proof.Caches, Pairs: proof.Pairs}
 		for i := range why {
 			d := &why[i]
-			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets, NeverFirst: d.NeverFirst, Refined: d.Refined}
+			o := Obstacle{Assume: d.Assume.String(), Pair: d.Pair, World: d.World, Sockets: d.Sockets, NeverFirst: d.NeverFirst, Cut: d.Cut, Refined: d.Refined}
 			if d.Without != 0 {
 				o.Without = d.Without.String()
 			}
@@ -185,7 +186,7 @@ func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
 		fmt.Fprintf(b, "%s is never the first to fail there, for any number of sockets: a grant by the scan was wrong before.\n", upperFirst(r.Property))
 	}
 	if o.Trace == "" {
-		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`.\n", o.Sockets, o.World)
+		fmt.Fprintf(b, "No history with up to %d sockets shows it in the world `%s`%s.\n", o.Sockets, o.World, AsFar(o.Cut))
 		if o.Refined != "" {
 			fmt.Fprintf(b, "Two tracked owners do not settle it: %s.\n", o.Refined)
 		}
@@ -195,6 +196,14 @@ func tellObstacle(b *strings.Builder, r *Row, o *Obstacle, n int) {
 	for line := range strings.Lines(o.Trace) {
 		fmt.Fprint(b, strings.TrimRight("    "+line, " \n")+"\n")
 	}
+}
+
+// AsFar qualifies a statement that there is no history, where a search was cut.
+func AsFar(cut bool) string {
+	if cut {
+		return ", as far as the memory of the search went"
+	}
+	return ""
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -189,11 +189,12 @@ type jsonVerdict struct {
 	// Owners are tracked by the proof; Refined is why two do not do where there is none.
 	Owners  int    `json:"owners,omitempty"`
 	Refined string `json:"refined,omitempty"`
+	Cut     bool   `json:"cut,omitempty"`
 }
 
 func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 	if f.json {
-		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, "", d.NeverFirst, d.Owners, d.Refined}
+		v := jsonVerdict{f.kernel, d.Property, d.Assume.String(), d.Proved, d.Caches, d.Pairs, d.Pair, d.World, d.Sockets, "", d.NeverFirst, d.Owners, d.Refined, d.Cut}
 		if d.Trace != nil {
 			v.Trace = d.Trace.Trace.String()
 		}
@@ -210,8 +211,8 @@ func tellProof(std streams, f *proveFlags, d *explore.Verdict) error {
 			fmt.Fprintf(std.out, "\nBut it never fails first, for any number of sockets: the scan has granted a named port wrongly before.\n")
 		}
 	default:
-		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q; two tracked owners: %s\n",
-			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World, d.Refined)
+		fmt.Fprintf(std.out, "%s is not proved on %s, assuming %s: %s; but no history of up to %s shows it in the world %q%s; two tracked owners: %s\n",
+			d.Property, f.kernel, d.Assume, d.Pair, count(d.Sockets, "socket"), d.World, explore.AsFar(d.Cut), d.Refined)
 	}
 	return nil
 }
