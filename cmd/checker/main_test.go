@@ -27,8 +27,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestEveryVerbDoesWhatItsScriptsSay(t *testing.T) {
+	// Scripts are opened while others have the working directory (runIn).
+	scripts, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
