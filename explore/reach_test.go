@@ -104,6 +104,7 @@ func walkWithin(t *rapid.T, p *Prover, without feature, prop *spec.Property, vis
 	known.Reset(p.t.e.config)
 	fresh := left(p.t.e.menu.fresh, without)
 	var st model.State
+	var live []rc.Socket
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		slot := rapid.IntRange(0, 4).Draw(t, "slot")
 		acts := fresh
@@ -115,8 +116,13 @@ func walkWithin(t *rapid.T, p *Prover, without feature, prop *spec.Property, vis
 		}
 		act := acts[rapid.IntRange(0, len(acts)-1).Draw(t, "step")]
 		create, op := act.at(rc.ID(slot))
-		if op.Verb == rc.VInherit {
+		switch op.Verb {
+		case rc.VInherit:
 			if op.Child = free(&st); op.Child == rc.NoID {
+				continue
+			}
+		case rc.VConnect: // of which nobody can say who takes it: no engine has it
+			if s := (rc.Socket{}); !p.t.e.menu.Clear(op, &s, listenersBeside(live, &s)) {
 				continue
 			}
 		}
@@ -140,6 +146,7 @@ func walkWithin(t *rapid.T, p *Prover, without feature, prop *spec.Property, vis
 		if prop != nil && named && len(found) > 0 {
 			t.Fatalf("%s is violated: %s", prop.Name, spec.Sentence(o, found[0]))
 		}
+		live = append(live[:0], o.After...)
 		if prop != nil && o.Diverged() {
 			return // by a step that this proof says nothing of
 		}
@@ -152,7 +159,7 @@ func walkWithin(t *rapid.T, p *Prover, without feature, prop *spec.Property, vis
 			} else {
 				w = &st.Socks
 			}
-			// Which of two listeners took a connection may not be known.
+			// Of a child that another listener took nothing is known.
 			if w[id] != 0 && !known.Past(s.ID).Vague {
 				w[id] |= p.t.seenOf(w[id], s)
 			}
