@@ -289,6 +289,7 @@ func (p *parser) header(h int, key word) *ParseError {
 	if err != nil {
 		return err
 	}
+	p.t.headers = append(p.t.headers, header{key.text, v.text, *p.errorAt(v.at, "", "")})
 	switch h {
 	case hTitle:
 		p.t.Title = v.text

@@ -18,7 +18,7 @@ import (
 var traceOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.AddrPort{}),
 	cmpopts.EquateEmpty(),
-	cmpopts.IgnoreFields(Trace{}, "File"),
+	cmpopts.IgnoreFields(Trace{}, "File"), cmpopts.IgnoreUnexported(Trace{}),
 	cmpopts.IgnoreFields(Step{}, "Line"),
 }
 

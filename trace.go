@@ -16,6 +16,8 @@ type Trace struct {
 	// missing is the canonical one.
 	Names []string
 	Steps []Step
+
+	headers []header // where they were read, for messages; not part of the text
 }
 
 // Step is an operation with the answers that are stated of it.

@@ -35,7 +35,7 @@ func NamedOf(system rc.System, kernels rc.KernelSet) []*Profile {
 func CheckNames(kernels rc.KernelSet) error {
 	for _, name := range kernels.Profiles() {
 		if _, err := Parse(name); err != nil {
-			return err
+			return &rc.HeaderError{Header: "kernels", Part: name, Err: err}
 		}
 	}
 	return nil

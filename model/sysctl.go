@@ -15,19 +15,19 @@ func (t *TCP) sysctl(set []rc.Sysctl) error {
 		case "ip_autobind_reuse":
 			// The kernel takes 0 and 1 only.
 			if s.Value != "0" && s.Value != "1" {
-				return fmt.Errorf("sysctl %s: want 0 or 1, not %q", s.Name, s.Value)
+				return settingError(s.Name, "want 0 or 1, not %q", s.Value)
 			}
 			t.autobind = s.Value == "1"
 		case "ip_local_reserved_ports":
 			r, err := parsePorts(s.Value)
 			if err != nil {
-				return fmt.Errorf("sysctl %s: %w", s.Name, err)
+				return settingError(s.Name, "%w", err)
 			}
 			t.reserved = append(t.reserved, r...)
 		case "ip_local_port_range":
 			r, err := parsePorts(strings.Join(strings.Fields(s.Value), "-"))
 			if err != nil || len(r) != 1 {
-				return fmt.Errorf("sysctl %s: want two ports, not %q", s.Name, s.Value)
+				return settingError(s.Name, "want two ports, not %q", s.Value)
 			}
 			t.auto = r[0]
 		default:
@@ -35,6 +35,11 @@ func (t *TCP) sysctl(set []rc.Sysctl) error {
 		}
 	}
 	return nil
+}
+
+// settingError is the error of a setting that the kernel would refuse.
+func settingError(name, format string, args ...any) error {
+	return &rc.HeaderError{Header: "sysctl", Part: name, Err: fmt.Errorf(format, args...)}
 }
 
 // parsePorts reads a comma list of ports and ranges.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -72,7 +71,7 @@ func (w *TimeWait) Reset(cfg rc.Config) error {
 			w.cfg.Sysctl = append(w.cfg.Sysctl, s)
 			continue
 		}
-		n, err := w.childSlots(s.Value)
+		n, err := w.childSlots(s.Name, s.Value)
 		if err != nil {
 			return err
 		}
@@ -101,12 +100,12 @@ const childTable = "tcp_child_ehash_entries"
 
 // childSlots is the size of the table that a child gets, which the kernel rounds
 // up to a power of two (seen on 6.18.44).
-func (w *TimeWait) childSlots(value string) (int32, error) {
+func (w *TimeWait) childSlots(name, value string) (int32, error) {
 	const most = 16 << 20
 	n, err := strconv.ParseUint(value, 10, 32)
 	switch {
 	case err != nil || n > most:
-		return 0, fmt.Errorf("sysctl %s: want a number from 0 to %d, not %q", childTable, most, value)
+		return 0, settingError(name, "want a number from 0 to %d, not %q", most, value)
 	case n > 0 && !w.rules.ownTables:
 		return 0, &rc.Unsupported{What: "sysctl " + childTable, Why: "this kernel has one established table for all namespaces"}
 	case n == 0:

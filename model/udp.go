@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -144,7 +143,7 @@ func (u *UDP) sysctl(set []reusecheck.Sysctl) error {
 		if _, early := on[name]; early {
 			n, err := strconv.ParseUint(s.Value, 10, 8)
 			if err != nil {
-				return fmt.Errorf("sysctl %s: want a number from 0 to 255, not %q", s.Name, s.Value)
+				return settingError(s.Name, "want a number from 0 to 255, not %q", s.Value)
 			}
 			on[name] = n > 0
 			u.noEarly = !on["ip_early_demux"] || !on["udp_early_demux"]

@@ -197,7 +197,7 @@ func replay(ctx context.Context, r *replayReport, t *reusecheck.Trace, on runner
 		return r.skip(t, on.name, lacks.Error())
 	}
 	if err != nil {
-		return fmt.Errorf("%s: on %s: %w", t.File, on.name, err)
+		return failedOn(t, on.name, err)
 	}
 	return nil
 }

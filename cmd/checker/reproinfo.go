@@ -24,7 +24,7 @@ func retell(t *reusecheck.Trace, kernel string, std streams) (*reusecheck.Trace,
 	r, err := tellingReplay(sys, t, kernel)
 	switch {
 	case err != nil && kernel != "":
-		return nil, repro.Info{}, fmt.Errorf("%s: on %s: %w", t.File, kernel, err)
+		return nil, repro.Info{}, failedOn(t, kernel, err)
 	case r == nil:
 		return told, repro.Info{}, nil // no model speaks of it
 	case r.contradiction != "" && kernel == "":

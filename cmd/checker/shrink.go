@@ -72,7 +72,7 @@ func shrinkTrace(cmd *cobra.Command, std streams, f shrinkFlags, path string) er
 	}
 	n, err := finder.FromTrace(cmd.Context(), t, props)
 	if err != nil {
-		return fmt.Errorf("%s: on %s: %w", t.File, f.kernel, err)
+		return failedOn(t, f.kernel, err)
 	}
 	fmt.Fprintf(std.errs, "%s\n%s\n%s\n", n.Title(), n.Sentence, n.Report)
 	if n.CrossesUsers {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,12 +42,21 @@ func readTrace(ctx context.Context, path string, in io.Reader) (*reusecheck.Trac
 		return nil, err
 	}
 	if err := model.CheckNames(t.Kernels); err != nil {
-		return nil, fmt.Errorf("%s: header kernels: %w", t.File, err)
+		return nil, t.Placed(err)
 	}
 	if len(t.Steps) == 0 {
 		return nil, fmt.Errorf("%s has no step: expected a trace, such as checker check prints", t.File)
 	}
 	return t, nil
+}
+
+// failedOn is the error of a trace that a kernel could not begin or go on with: with
+// the place of a header that is at fault.
+func failedOn(t *reusecheck.Trace, kernel string, err error) error {
+	if at := (*reusecheck.ParseError)(nil); errors.As(t.Placed(err), &at) {
+		return at
+	}
+	return fmt.Errorf("%s: on %s: %w", t.File, kernel, err)
 }
 
 func parseTrace(path string, in io.Reader) (*reusecheck.Trace, error) {
