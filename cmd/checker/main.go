@@ -40,9 +40,19 @@ func (e *outputError) Error() string { return fmt.Sprintf("the output cannot be 
 func main() {
 	live.GuestMain(guestMain) // the first process of a kernel in QEMU
 	live.Serve()              // the helper that tests without privileges
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings(signal.Ignored(syscall.SIGHUP))...)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// endings are the signals that end a run with what it has. A terminal that is closed
+// ends it too, if the run was not started to outlive it (nohup).
+func endings(outlives bool) []os.Signal {
+	s := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !outlives {
+		s = append(s, syscall.SIGHUP)
+	}
+	return s
 }
 
 // streams are what a command reads and writes.

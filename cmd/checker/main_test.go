@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -287,5 +288,13 @@ func TestAnObjectOfAGuestIsHandedOnOrCannotBeRead(t *testing.T) {
 	}
 	if d := cmp.Diff([]teardownRow{{Kernel: "6.1", Walks: []int{1, 2}}}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestAClosedTerminalEndsARunThatWasNotStartedToOutliveIt(t *testing.T) {
+	for _, outlives := range []bool{false, true} {
+		if ends := slices.Contains(endings(outlives), os.Signal(syscall.SIGHUP)); ends == outlives {
+			t.Errorf("started to outlive it: %t, ended by it: %t", outlives, ends)
+		}
 	}
 }
