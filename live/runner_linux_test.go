@@ -83,16 +83,19 @@ func foreign(t testing.TB, r *runner, use func(fd int) error) {
 }
 
 func TestANamespaceThatIsNotEmptyIsNotUsedAgain(t *testing.T) {
-	at := &unix.SockaddrInet4{Port: 40000, Addr: [4]byte{127, 0, 0, 5}}
+	at := func(port int) *unix.SockaddrInet4 {
+		return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 5}}
+	}
 	for name, use := range map[string]func(fd int) error{
-		"a listener on another port": func(fd int) error { return unix.Listen(fd, 1) },
-		"an owner of a port used":    func(fd int) error { return unix.Bind(fd, at) },
+		"a listener on another port":              func(fd int) error { return unix.Listen(fd, 1) },
+		"an owner of a port used":                 func(fd int) error { return unix.Bind(fd, at(40000)) },
+		"an owner of a port that nobody was told": func(fd int) error { return unix.Bind(fd, at(50003)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, Options{Wait: 20 * time.Millisecond})
 			r := runnerOf(t, s)
 			foreign(t, r, use)
-			run(t, s, script(t, "socket a tcp4\nbind a 127.0.0.1:40000 => ok\n"))
+			run(t, s, script(t, "ports 50000-50003\nsocket a tcp4\nbind a 127.0.0.1:40000 => ok\n"))
 			if err := s.Reset(reusecheck.Config{}); err != nil {
 				t.Fatal(err)
 			}

@@ -205,8 +205,8 @@ func (r *runner) drop() error {
 
 // empty shows that nothing of the last trace is left: no connection, listener
 // or TIME_WAIT entry is counted in the namespace, and on every port that the
-// trace held a plain dual-stack socket, which every owner would refuse, can be
-// bound to the wildcard.
+// trace held, or a socket may hold that was never told its port, a plain
+// dual-stack socket, which every owner would refuse, can be bound to the wildcard.
 func (r *runner) empty() (bool, error) {
 	const patience = 50 * time.Millisecond // a fresh namespace takes no longer
 	for end := time.Now().Add(min(r.options.wait(), patience)); ; pause() {
@@ -219,6 +219,14 @@ func (r *runner) empty() (bool, error) {
 		}
 		if time.Now().After(end) {
 			return false, nil
+		}
+	}
+	// A connection that just ended leaves its tables, and the counters, before it
+	// leaves its port.
+	const few = 16
+	if r.auto.Size() <= few {
+		for p := int(r.auto.Lo); p <= int(r.auto.Hi); p++ {
+			r.hold(uint16(p))
 		}
 	}
 	if len(r.ports) == 0 {
