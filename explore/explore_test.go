@@ -319,3 +319,16 @@ func TestAStoreThatIsFullSaysWhatWasNotCovered(t *testing.T) {
 		t.Errorf("complete %v, %d states uncovered, %d of %d steps covered", o.Complete, o.Uncovered, o.Covered, o.Depth)
 	}
 }
+
+// A refused connect from a port that nobody is told may have ended a TIME_WAIT
+// socket: the stack knows, the oracle cannot.
+func TestAStateThatTheWordsCannotTellIsCountedAndNotTakenForAnother(t *testing.T) {
+	s := search(t, "6.18", "tcp4 addr=0.0.0.0,127.0.0.1,127.0.0.2 reuseaddr auto listen connect timewait disconnect shutdown close", 2)
+	o, err := s.Run(context.Background(), func(*History) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := o.Skipped["an owner that the stack has lost and of which the oracle cannot know"]; n != 2 || !o.Complete {
+		t.Errorf("%d transitions are not judged, want 2: %v", n, o.Skipped)
+	}
+}

@@ -188,7 +188,12 @@ func (s *stepper) perform(slot int, a *action, visit func(*transition) error) er
 		return err
 	}
 	t.wrong, t.reasons, t.diverged = 0, 0, false
-	if err := s.judge(t); err != nil {
+	err = s.judge(t)
+	if lacks := (*rc.Unsupported)(nil); errors.As(err, &lacks) {
+		s.skipped[lacks.What]++
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	return visit(t)
@@ -275,14 +280,19 @@ func (s *stepper) pack(t *transition, short bool) error {
 			n.Socks[t.slot] |= usedBit
 		}
 	} else {
+		lost := false
 		s.judged.Sockets(func(o *rc.Socket) bool {
+			w := &n.Socks[max(o.ID, 0)]
 			if o.ID.IsOtherEnd() {
-				n.Ends[o.ID.OtherEnd()] |= s.past(n.Ends[o.ID.OtherEnd()], o)
-			} else {
-				n.Socks[o.ID] |= s.past(n.Socks[o.ID], o)
+				w = &n.Ends[o.ID.OtherEnd()]
 			}
+			lost = lost || *w == 0 && o.Owner()
+			*w |= s.past(*w, o)
 			return true
 		})
+		if lost {
+			return &rc.Unsupported{What: "an owner that the stack has lost and of which the oracle cannot know", Why: "no word of a state stands for it"}
+		}
 	}
 	if s.e.precise {
 		s.ghost(t)

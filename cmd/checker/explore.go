@@ -322,7 +322,11 @@ func (x *exploration) close(o *explore.Outcome) error {
 		fmt.Fprintf(std.out, "not judged: %d transitions to %s\n", o.Skipped[what], what)
 	}
 	if o.Complete {
-		fmt.Fprintf(std.out, "complete: every reachable state was visited\n")
+		but := ""
+		if len(o.Skipped) > 0 {
+			but = ", but for what is only reached by transitions that are not judged"
+		}
+		fmt.Fprintf(std.out, "complete: every reachable state was visited%s\n", but)
 	} else {
 		fmt.Fprintf(std.out, "not complete: every history of up to %s was covered; of %d states met beyond that the steps were not all performed, or not noted\n",
 			count(o.Covered, "step"), o.Uncovered)
