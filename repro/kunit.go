@@ -17,8 +17,8 @@ func generateKUnit(t *reusecheck.Trace, info Info) ([]byte, error) {
 		names: newNameTable(lib, nil, cWords+" test opened nr_opened new_socket set_up tear_down current init_net"),
 		socks: make(map[reusecheck.ID]string), families: make(map[reusecheck.ID]reusecheck.Family),
 	}
-	if len(t.Config.Sysctl) > 0 || t.Config.Ports.Size() > 0 {
-		return nil, &Inexpressible{Format: "kunit", Step: "ports or sysctl", Why: "the case runs in the kernel's first namespace, whose settings it leaves alone"}
+	if err := unset(t, "kunit", "the case runs in the kernel's first namespace, whose settings it leaves alone"); err != nil {
+		return nil, err
 	}
 	for i := range t.Steps {
 		if err := w.step(i); err != nil {

@@ -13,8 +13,8 @@ import (
 // and port have a script; the port is the trace's, the address the tool's.
 func generatePacketdrill(t *reusecheck.Trace, info Info) ([]byte, error) {
 	w := &drill{t: t, fds: make(map[reusecheck.ID]int)}
-	if len(t.Config.Sysctl) > 0 || t.Config.Ports.Size() > 0 {
-		return nil, &Inexpressible{Format: "packetdrill", Step: "ports or sysctl", Why: "the namespace's settings are not part of a script"}
+	if err := unset(t, "packetdrill", "the namespace's settings are not part of a script"); err != nil {
+		return nil, err
 	}
 	for i := range t.Steps {
 		if err := w.step(&t.Steps[i]); err != nil {

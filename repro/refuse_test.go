@@ -26,6 +26,8 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 		{"selftest packetdrill syz kunit bench", l + "inherit l c 127.0.0.1 cpu=0 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1 cpu=0 => ok"}},
 		{"selftest packetdrill syz kunit bench", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 cpu=0 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 cpu=0 => none"}},
 		{"syz", "socket a tcp4\nbind a 0.0.0.0:1 => ok\nconnect a 127.0.0.1:1 => ok\nshutdown a => ok\n", repro.Inexpressible{Line: 4, Step: "shutdown a => ok"}},
+		{"packetdrill syz kunit", "sysctl net.ipv4.tcp_tw_reuse 0\nsocket a tcp4\n", repro.Inexpressible{Step: "sysctl net.ipv4.tcp_tw_reuse 0"}},
+		{"packetdrill syz kunit", "ports 40000-40001\nsocket a tcp4\n", repro.Inexpressible{Step: "ports 40000-40001"}},
 		{"python", "socket a tcp4\nbind a [::1]:1\n", repro.Inexpressible{Line: 2, Step: "bind a [::1]:1"}},
 	} {
 		for _, format := range strings.Fields(c.formats) {

@@ -38,6 +38,9 @@ type Format struct {
 	generate func(*reusecheck.Trace, Info) ([]byte, error)
 }
 
+// WithControl is the format that has a control beside the finding.
+const WithControl = "selftest"
+
 var formats []Format
 
 func init() {
@@ -45,7 +48,7 @@ func init() {
 		{"c", "one C file for user space, no dependency, in a network namespace of its own", ".c", generateC},
 		{"python", "a Python program, standard library only, in a network namespace of its own", ".py", generatePython},
 		{"go", "a Go program, standard library only, in a network namespace of its own", ".go", generateGo},
-		{"selftest", "a C case in the form of the kernel's selftests, the control beside the finding", "-selftest.c", generateSelftest},
+		{WithControl, "a C case in the form of the kernel's selftests, the control beside the finding", "-selftest.c", generateSelftest},
 		{"bench", "a C program that times the trace's binds over and over, for findings about cost", "-bench.c", generateBench},
 		{"packetdrill", "a packetdrill script, for traces with one IPv4 address and port", ".pkt", generatePacketdrill},
 		{"syz", "a program for syzkaller's tools", ".syz", generateSyz},
@@ -68,8 +71,8 @@ type Info struct {
 	Finding string
 	// Kernels are the kernels affected; by default the trace's.
 	Kernels string
-	// Control is a trace of the same shape that does not diverge. Formats that
-	// hold several cases have it beside the finding.
+	// Control is a trace of the same shape that does not diverge, which
+	// the format [WithControl] has beside the finding.
 	Control *reusecheck.Trace
 	// Caches are the states of the port's bind bucket that a healthy kernel
 	// has after each step, by the step's index; one that does not exist is
@@ -91,6 +94,18 @@ func (e *Inexpressible) Error() string {
 		where = fmt.Sprintf("line %d: ", e.Line)
 	}
 	return fmt.Sprintf("%sformat %s cannot express %q: %s", where, e.Format, e.Step, e.Why)
+}
+
+// unset refuses the first header with a setting of the namespace, in a format that
+// makes none.
+func unset(t *reusecheck.Trace, format, why string) error {
+	switch c := &t.Config; {
+	case c.Ports.Size() > 0:
+		return &Inexpressible{Format: format, Step: "ports " + c.Ports.String(), Why: why}
+	case len(c.Sysctl) > 0:
+		return &Inexpressible{Format: format, Step: "sysctl " + c.Sysctl[0].Name + " " + c.Sysctl[0].Value, Why: why}
+	}
+	return nil
 }
 
 // UnknownFormat is the error of a format that there is not.

@@ -13,8 +13,8 @@ import (
 // namespace of their own. Such a program has no expected answers: it brings a
 // kernel into the trace's states, under the tool's own checks.
 func generateSyz(t *reusecheck.Trace, info Info) ([]byte, error) {
-	if len(t.Config.Sysctl) > 0 || t.Config.Ports.Size() > 0 {
-		return nil, &Inexpressible{Format: "syz", Step: "ports or sysctl", Why: "the namespace's settings are not part of a program"}
+	if err := unset(t, "syz", "the namespace's settings are not part of a program"); err != nil {
+		return nil, err
 	}
 	w := &syz{t: t, socks: make(map[reusecheck.ID]*syzSock)}
 	for i := range t.Steps {

@@ -6,21 +6,37 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // writeFile puts a file in place whole or not at all. A device or a pipe is
 // written to and stays what it is, and so does a link, whose target is replaced.
-func writeFile(path string, text []byte) (err error) {
-	defer func() { err = unwritable(path, err) }()
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return writeThrough(path, text)
+func writeFile(path string, text []byte) error {
+	return writeFiles([]string{path}, [][]byte{text})
+}
+
+// writeFiles does so with several files: when one of them cannot be written, none is
+// put in place.
+func writeFiles(paths []string, texts [][]byte) error {
+	var all []*staged
+	defer func() {
+		for _, s := range all {
+			s.discard()
+		}
+	}()
+	for i, path := range paths {
+		s, err := stage(path, texts[i])
+		if err != nil {
+			return unwritable(path, err)
+		}
+		all = append(all, s)
 	}
-	target := path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
+	for i, s := range all {
+		if err := s.place(); err != nil {
+			return unwritable(paths[i], err)
+		}
 	}
-	return replace(target, text)
+	return nil
 }
 
 // makeDirectory makes a directory for files, where there is none.
@@ -55,27 +71,57 @@ func writeThrough(path string, text []byte) error {
 	return f.Close()
 }
 
-// replace renames a file that is whole over the one that was there.
-func replace(path string, text []byte) (err error) {
+// staged is a text that only has to be put in place.
+type staged struct {
+	path string
+	text []byte
+	file string // the whole text, to be renamed; "" to write through
+}
+
+// stage does everything that can fail before a file is put in place.
+func stage(path string, text []byte) (*staged, error) {
+	mode := fs.FileMode(0o644)
+	switch info, err := os.Stat(path); {
+	case err != nil:
+	case info.IsDir():
+		return nil, syscall.EISDIR
+	case !info.Mode().IsRegular():
+		return &staged{path: path, text: text}, nil
+	default:
+		mode = info.Mode().Perm()
+	}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(text); err != nil {
-		f.Close()
-		return err
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Chmod(mode)
 	}
-	if err = f.Chmod(0o644); err != nil {
-		f.Close()
-		return err
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return nil, err
 	}
-	if err = f.Close(); err != nil {
-		return err
+	return &staged{path, text, f.Name()}, nil
+}
+
+func (s *staged) place() error {
+	if s.file == "" {
+		return writeThrough(s.path, s.text)
 	}
-	return os.Rename(f.Name(), path)
+	err := os.Rename(s.file, s.path)
+	if err == nil {
+		s.file = ""
+	}
+	return err
+}
+
+// discard removes what was not put in place.
+func (s *staged) discard() {
+	if s.file != "" {
+		os.Remove(s.file)
+	}
 }

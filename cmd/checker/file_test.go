@@ -63,6 +63,19 @@ func TestWritingToALinkReplacesItsTarget(t *testing.T) {
 	}
 }
 
+func TestReplacingAFileKeepsWhoMayReadIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret.c")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file's mode became %v, %v", info.Mode(), err)
+	}
+}
+
 func TestWhatCannotBeWrittenIsSaidAlikeByEveryVerb(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const slip = "socket a tcp4 reuseaddr\nsocket b tcp4 reuseaddr reuseport\nsocket c tcp4 reuseport\n" +

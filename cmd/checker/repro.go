@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/repro"
+	"github.com/reusecheck/reusecheck/spec"
 )
 
 type reproFlags struct {
@@ -34,9 +36,9 @@ which kernels are affected, how to build and run it and what to expect.
 
 ` + formatHelp() + `
 One format goes to standard output or to the file of --output, several go into
-the directory of --output, each as FILE's name with the ending of the format. A
-file is put in place whole, and none when one of the formats has no words for a
-step, which is then named.
+the directory of --output, each as FILE's name with the ending of the format. All
+are put in place whole, or none: when one cannot be written, or a format has no
+words for a step, which is then named.
 
 What a step does not state is answered by a model: the newest kernel that the
 trace's kernels header names. With --kernel that kernel's answers take the place
@@ -125,6 +127,9 @@ func (f *reproFlags) run(ctx context.Context, std streams, path string) error {
 	case len(formats) > 1 && f.out == "":
 		return errors.New("several formats are several files: give the directory to write them into with --output")
 	}
+	if f.control != "" && !slices.Contains(f.formats, repro.WithControl) {
+		return fmt.Errorf("--control stands beside the finding in the format %s, which is not asked for", repro.WithControl)
+	}
 	if f.kernel != "" {
 		if _, err := model.Parse(f.kernel); err != nil {
 			return err
@@ -143,12 +148,41 @@ func (f *reproFlags) run(ctx context.Context, std streams, path string) error {
 		return err
 	}
 	if f.control != "" {
-		if info.Control, err = reusecheck.ParseFile(f.control); err != nil {
+		if info.Control, err = f.beside(ctx, std, t); err != nil {
 			return err
 		}
 	}
 	info.Name = programName(named)
 	return f.write(std, told, info, formats)
+}
+
+// beside reads the control, answered as the finding is. One that diverges, or is
+// for another system, would show nothing about the finding.
+func (f *reproFlags) beside(ctx context.Context, std streams, finding *reusecheck.Trace) (*reusecheck.Trace, error) {
+	t, err := readTrace(ctx, f.control, std.in)
+	if err != nil {
+		return nil, err
+	}
+	of, err := spec.SystemOf(finding)
+	if err != nil {
+		return nil, err
+	}
+	switch its, err := spec.SystemOf(t); {
+	case err != nil:
+		return nil, err
+	case its != of:
+		return nil, fmt.Errorf("--control: %s is a trace of system %s, %s is one of %s", t.File, its.Name, finding.File, of.Name)
+	}
+	told, _, err := retell(t, f.kernel, std)
+	if err != nil {
+		return nil, err
+	}
+	for i := range told.Steps {
+		if s := &told.Steps[i]; s.Oracle.Kind != reusecheck.Unstated {
+			return nil, fmt.Errorf("--control: %s:%d: %q diverges from the oracle: a control does not", t.File, s.Line, s.Text(told.Name))
+		}
+	}
+	return told, nil
 }
 
 // programName is what the programs of a trace's file are called.
@@ -187,15 +221,10 @@ func (f *reproFlags) write(std streams, t *reusecheck.Trace, info repro.Info, fo
 			return err
 		}
 	}
-	for i, file := range files {
-		if file == "" {
-			return written(std.out.Write(texts[i]))
-		}
-		if err := writeFile(file, texts[i]); err != nil {
-			return err
-		}
+	if files[0] == "" { // the only one
+		return written(std.out.Write(texts[0]))
 	}
-	return nil
+	return writeFiles(files, texts)
 }
 
 // directory reports whether the output is a directory, one that is there or one
