@@ -82,6 +82,10 @@ func (f *FlipFinder) Find(ctx context.Context, flip *spec.Flip) (*FlipFinding, e
 	n.Flip.Trace.Kernels = f.Kernels
 	judged := f.judge(n.Flip.Trace)
 	n.Violation, n.CrossesUsers = judged.violation, judged.crosses
+	// A program of the trace has to know which of the two answers is wrong.
+	for _, t := range []*reusecheck.Trace{n.Flip.Trace, n.Flip.Control} {
+		t.Steps[len(t.Steps)-1].Oracle = f.judge(t).instead
+	}
 	for _, k := range f.known {
 		if k.Flip.Trace.String() == n.Flip.Trace.String() {
 			return nil, nil
@@ -102,6 +106,7 @@ func alike(w, v spec.Violation) bool {
 type judgement struct {
 	violation spec.Violation
 	crosses   bool
+	instead   reusecheck.Answer // the oracle's, where it is another one
 }
 
 // judge asks the oracle about a trace's last step.
@@ -113,6 +118,9 @@ func (f *FlipFinder) judge(t *reusecheck.Trace) judgement {
 		}
 		if len(found) > 0 {
 			j.violation = found[0]
+		}
+		if !o.Verdict.Agrees {
+			j.instead = o.Verdict.Want
 		}
 		s := o.Socket(o.Op.Sock)
 		for _, c := range o.Verdict.Conflicts {

@@ -38,6 +38,10 @@ func TestAKernelHeldToItselfShowsWhatItsCacheForgets(t *testing.T) {
 			if err := n.Flip.Control.Validate(); err != nil {
 				t.Errorf("the control cannot be run: %v\n%s", err, n.Flip.Control)
 			}
+			// Where it is the cache that is wrong the trace says so, and its control is right.
+			if sound := n.Violation.Property == spec.Sound.Name; sound && (!n.Flip.Trace.Diverges() || n.Flip.Control.Diverges()) {
+				t.Errorf("which answer is wrong is not stated:\n%s\nbut\n%s", n.Flip.Trace, n.Flip.Control)
+			}
 			switch causes, tr := n.Violation.Tags.Causes(), n.Flip.Trace; causes {
 			case "reuseaddr", "device", "v6only":
 				got[causes] = len(tr.Steps) - len(tr.Names)
