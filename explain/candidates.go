@@ -208,7 +208,8 @@ var specific = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAdd
 	netip.MustParseAddr("::1"), netip.MustParseAddr("fd00::1")}
 
 // addresses: one address instead of every one, or another one; for an address that
-// the host does not have, every one.
+// the host does not have, every one; for one that the socket cannot have, one of its
+// family.
 func (c *changer) addresses() {
 	for _, id := range c.sockets {
 		family := c.t.Steps[c.made(id)].Op.Family
@@ -220,7 +221,8 @@ func (c *changer) addresses() {
 				to = append([]netip.Addr{rc.Canonical(family, netip.Addr{})}, specific...)
 			}
 			for _, a := range to {
-				if a == was || a.Is4() != was.Unmap().Is4() && c.reason != rc.RefuseNotLocal && !was.IsUnspecified() || a.Is6() && !family.Is6() || a.Is4() && family.Is6() {
+				alike := a.Is4() == was.Unmap().Is4() || was.IsUnspecified() || c.reason == rc.RefuseNotLocal || c.reason == rc.RefuseFamily
+				if a == was || !alike || a.Is6() != family.Is6() {
 					continue
 				}
 				op.Addr = netip.AddrPortFrom(a, op.Addr.Port())
@@ -269,8 +271,9 @@ func (c *changer) listeners() {
 	if c.reason != rc.RefuseNoListener {
 		return
 	}
+	asks := c.t.Steps[c.at].Op.Verb == rc.VConnect // and is no listener then
 	for _, id := range c.sockets {
-		if len(c.binds(id)) > 0 && id != c.binder {
+		if len(c.binds(id)) > 0 && !(asks && id == c.binder) {
 			c.insert(byListening, fmt.Sprintf("let %s listen before", c.name(id)), rc.Listen(id))
 		}
 	}

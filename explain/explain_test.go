@@ -159,6 +159,27 @@ func TestARemedyKeepsTheEarlierAnswers(t *testing.T) {
 	}
 }
 
+func TestWhatASocketCannotDoIsMendedByAnAddressOfItsFamilyOrByAListen(t *testing.T) {
+	for text, want := range map[string]string{
+		"socket a tcp4\nbind a [::1]:40000\n":                            "bind a [::1]:40000 => EAFNOSUPPORT: bind a to another address, such as 127.0.0.1",
+		"system udp\nsocket a udp4\nbind a [::1]:40000\n":                "bind a [::1]:40000 => EAFNOSUPPORT: bind a to another address, such as 127.0.0.1",
+		"socket a tcp6 v6only\nbind a [::ffff:127.0.0.1]:40000\n":        "bind a [::ffff:127.0.0.1]:40000 => EINVAL: do without v6only on a; bind a to another address, such as ::1",
+		"socket a tcp4\nbind a 127.0.0.1:40000\ninherit a b 127.0.0.1\n": "inherit a b 127.0.0.1 => ECONNREFUSED: let a listen before",
+	} {
+		tr, k := rc.MustParse(text), model.MustParse("6.18")
+		s := tell(t, tr, k)
+		i := len(s.Steps) - 1
+		var told []string
+		for _, r := range s.Steps[i].Remedies {
+			told = append(told, r.Text)
+			holds(t, tr, &tr.Steps[i], r, k)
+		}
+		if got := s.Steps[i].Op + " => " + s.Steps[i].Result + ": " + strings.Join(told, "; "); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestWhenNothingSmallHelpsItIsSaid(t *testing.T) {
 	s := tell(t, rc.MustParse("socket a tcp4\nlisten a\nlisten a\nconnect a 127.0.0.1:9\n"), model.MustParse("6.18"))
 	var b strings.Builder
@@ -167,6 +188,13 @@ func TestWhenNothingSmallHelpsItIsSaid(t *testing.T) {
 	}
 	if st := s.Steps[3]; len(st.Remedies) > 0 || st.Tried == 0 || !strings.Contains(b.String(), "Nothing small helps") {
 		t.Errorf("%d remedies after %d:\n%s", len(st.Remedies), st.Tried, &b)
+	}
+	b.Reset()
+	if err := s.Write(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "What helps") || strings.Count(b.String(), "Nothing small helps") != 1 {
+		t.Errorf("where nothing helps nothing can be said of it:\n%s", &b)
 	}
 }
 

@@ -82,7 +82,7 @@ func (st *Step) write(b *strings.Builder, told, whole bool) {
 	wrap(b, "   ", strings.Join(st.Text, " "))
 	switch {
 	case !st.Refused:
-	case told && !whole:
+	case told && (!whole || len(st.Remedies) == 0): // the top says so
 	case told:
 		b.WriteString("   What helps is said at the top.\n")
 	default:
