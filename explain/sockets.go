@@ -175,6 +175,8 @@ func (p *socketParser) socket(ts []token) error {
 			bound = true
 			p.local(&t)
 			after = append([]line{{{"bind", t.at}, name, t}}, after...)
+		case slices.Contains(families, t.text):
+			return p.errorAt(t.at, fmt.Sprintf("the socket before %s has no end", t.text), "; before the next socket", "")
 		case !slices.Contains(words, key):
 			return p.errorAt(t.at, fmt.Sprintf("unknown word %q", t.text), "ADDR:PORT, an option, listen or connect ADDR:PORT", rc.Nearest(key, words))
 		default:

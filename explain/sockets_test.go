@@ -52,6 +52,7 @@ func TestAnErrorInSocketsNamesThePlaceTheExpectationAndTheNearestWord(t *testing
 		{"tcp4 0.0.0.0:80 connect", `--sockets:1:24: the address to connect to is missing`},
 		{"tcp4 0.0.0.0:80; udp4 0.0.0.0:80", `--sockets:1:18: a udp socket among tcp sockets`},
 		{"tcp4 0.0.0.0:80\nlisten;\n tcp4 x", `--sockets:3:7: unknown word "x"`},
+		{"tcp4 0.0.0.0:80\ntcp4 0.0.0.0:80", `--sockets:2:1: the socket before tcp4 has no end`},
 		{"close b", `--sockets:1:7: b is not defined`},
 		{"tcp4 0.0.0.0:80 reuseaddr reuseaddr", `--sockets:1:27: reuseaddr is given twice`},
 		{"", `--sockets:1:1: no socket is given`},
