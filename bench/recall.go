@@ -30,10 +30,10 @@ type Recall struct {
 }
 
 // Steps is the number of steps of the finding's trace.
-func (r *Recall) Steps() int { return steps(r.Finding.Trace) }
+func (r *Recall) Steps() int { return Steps(r.Finding.Trace) }
 
-// steps counts the steps of a trace but for its socket and namespace lines.
-func steps(t *reusecheck.Trace) int {
+// Steps counts the steps of a trace but for its socket and namespace lines.
+func Steps(t *reusecheck.Trace) int {
 	n := 0
 	for i := range t.Steps {
 		if v := t.Steps[i].Op.Verb; v != reusecheck.VSocket && v != reusecheck.VNetns {
@@ -86,7 +86,7 @@ func Recover(ctx context.Context, row SystemRow) (*Recall, error) {
 		if control.Shows(n.Trace, n.Violation) >= 0 {
 			return true
 		}
-		if r.Finding == nil || steps(n.Trace) < r.Steps() {
+		if r.Finding == nil || Steps(n.Trace) < r.Steps() {
 			if r.Finding == nil {
 				r.Checks = n.History + 1
 			}
@@ -124,7 +124,7 @@ func own(row SystemRow, lives, healed func() (reusecheck.Stack, error)) (int, er
 		if !strings.HasPrefix(path.Base(t.File), strings.Repeat("0", 2-min(2, len(row.ID)))+row.ID+"-") || same(t, lives, healed) {
 			continue
 		}
-		if n := steps(t); shortest == 0 || n < shortest {
+		if n := Steps(t); shortest == 0 || n < shortest {
 			shortest = n
 		}
 	}

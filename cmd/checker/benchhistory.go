@@ -210,5 +210,5 @@ func share(part, whole int) float64 { return 100 * float64(part) / float64(max(1
 // shape tells findings with the same title apart.
 func shape(n *shrink.Finding) string {
 	t := n.Trace
-	return fmt.Sprintf("%s, the last %q", count(len(t.Steps)-len(t.Names), "step"), t.Steps[len(t.Steps)-1].Text(t.Name))
+	return fmt.Sprintf("%s, the last %q", count(bench.Steps(t), "step"), t.Steps[len(t.Steps)-1].Text(t.Name))
 }
