@@ -13,12 +13,12 @@ const cWords = `auto break case char const continue default do double else enum 
 long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
 asm typeof linux unix errno stdin stdout stderr main environ bool true false NULL
 become_root timed_out limit_time append ending message verdict diverged count_states ends ends_of put_end size_of
-name_of other_end uid_t socklen_t s_addr s6_addr`
+name_of other_end ask_device summed uid_t socklen_t s_addr s6_addr`
 
 func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 	lib := readLibrary("c")
 	l := newLowering(t, "c", newNameTable(lib, nil, cWords))
-	l.redirects = true
+	l.redirects, l.frames = true, true
 	p, err := l.lower()
 	if err != nil {
 		return nil, err
@@ -45,10 +45,14 @@ func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 func cHeader(b *strings.Builder, h header, t *reusecheck.Trace, info Info) {
 	b.WriteString("/*\n")
 	for _, line := range h.lines(t, info) {
-		line = strings.ReplaceAll(strings.ReplaceAll(line, "*/", "* /"), "/*", "/ *")
-		b.WriteString(strings.TrimRight(" * "+line, " ") + "\n")
+		b.WriteString(strings.TrimRight(" * "+cComment(line), " ") + "\n")
 	}
 	b.WriteString(" */\n")
+}
+
+// cComment is a text that neither ends a comment nor seems to begin another.
+func cComment(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "*/", "* /"), "/*", "/ *")
 }
 
 // cParts writes the headers, own last, and the helpers that a program uses.

@@ -22,6 +22,7 @@ var goldens = []struct{ trace, format string }{
 	{"inherit-uid", "c"},
 	{"timewait", "c"},
 	{"udp-delivery", "c"},
+	{"udp-device", "c"},
 	{"cost-reuseport-alternate", "bench"},
 	{"strict-cache-overlap", "packetdrill"},
 	{"reuse-listen-deferred", "packetdrill"},

@@ -2,6 +2,7 @@ package repro
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/reusecheck/reusecheck"
 )
@@ -285,18 +286,25 @@ func (l *lowering) inherit(s *reusecheck.Step, k *sockInfo) error {
 
 func (l *lowering) send(s *reusecheck.Step) error {
 	op := &s.Op
-	if op.Dev > reusecheck.DevLo {
-		return l.refuse("the program's datagrams arrive on lo")
-	}
 	from, to := op.From.Addr().Unmap(), op.Addr.Addr().Unmap()
-	if from.Is4() != to.Is4() {
+	fn, args := "deliver", []any{from.String(), l.portArg(op.From.Port()), to.String(), l.portArg(op.Addr.Port())}
+	inside := netip.IPv6Loopback()
+	switch {
+	case from.Is4() != to.Is4():
 		return l.refuse("a datagram has two addresses of one family")
+	case op.Dev <= reusecheck.DevLo:
+	case !l.frames:
+		return l.refuse("the program's datagrams arrive on lo")
+	case from == inside || to == inside:
+		return l.refuse("the kernel takes ::1 on lo only")
+	default:
+		fn, args = "deliver_on", append([]any{op.Dev.String()}, args...)
 	}
 	if onProcessors(l.p.trace) {
 		on := max(0, op.CPU.Number()) // where the step names none, on the first
 		l.add(stmt{kind: sMust, text: "processor " + reusecheck.Processor(on).String(), call: call{"run_on", []any{on}}})
 	}
-	err := l.judged(s, nil, call{"deliver", []any{from.String(), l.portArg(op.From.Port()), to.String(), l.portArg(op.Addr.Port())}})
+	err := l.judged(s, nil, call{fn, args})
 	l.name(op.From.Port())
 	l.name(op.Addr.Port())
 	return err

@@ -18,7 +18,9 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 	}{
 		{"python go", l + "inherit l c 127.0.0.1:40001 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1:40001 => ok"}},
 		{"c python go", "system timewait\nnetns n\nexit n => ok walks=1 left=0\n", repro.Inexpressible{Line: 2, Step: "netns n"}},
-		{"c python go", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none"}},
+		{"python go", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none"}},
+		{"c selftest", "system udp\nsend [::1]:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send [::1]:1 -> [fd00::1]:2 dev=d1 => none"}},
+		{"c selftest", "system udp\nsend 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none"}},
 		{"c python go", "sysctl kernel.hostname x\nsocket a tcp4\n", repro.Inexpressible{Step: "sysctl kernel.hostname x"}},
 		{"c python go", "socket a tcp4 transparent => EPERM\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 transparent => EPERM"}},
 		{"selftest packetdrill syz kunit bench", "socket a tcp4 cpu=1\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 cpu=1"}},
@@ -109,6 +111,16 @@ func TestNamesThatALanguageKeepsForItselfDoNotClash(t *testing.T) {
 			if out, status := run(t, timeLimit, pythonPath(t), save(t, "p.py", src)); status != 0 {
 				t.Errorf("%s\n%s", out, src)
 			}
+		}
+	}
+}
+
+func TestATitleNeitherEndsAnotherCommentNorBeginsOne(t *testing.T) {
+	tr := parse(t, "title a */ and a /* in it\nsource a */ and a /* in it\nsocket a tcp4 reuseaddr\nbind a 127.0.0.1:40000 => ok\n")
+	for _, format := range []string{"c", "selftest", "bench", "kunit"} {
+		src := string(generate(t, tr, format, repro.Info{}))
+		if n := strings.Count(src, "a * / and a / * in it"); n < 2 || strings.Contains(src, "a */") || strings.Contains(src, "a /*") {
+			t.Errorf("%s has the title in %d comments:\n%s", format, n, src)
 		}
 	}
 }

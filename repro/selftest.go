@@ -29,7 +29,7 @@ func generateSelftest(t *reusecheck.Trace, info Info) ([]byte, error) {
 	all := &program{used: make(map[string]bool)}
 	for _, v := range variants {
 		l := newLowering(v.trace, "selftest", newNameTable(lib, nil, cWords+" judge self variant finding control stated"))
-		l.redirects = true
+		l.redirects, l.frames = true, true
 		l.alongside = []*reusecheck.Trace{t, info.Control}
 		p, err := l.lower()
 		if err != nil {
@@ -53,7 +53,7 @@ func generateSelftest(t *reusecheck.Trace, info Info) ([]byte, error) {
 	cParts(&b, lib, all, "#include \"../kselftest_harness.h\"")
 	fixture := identifier(info.Name)
 	for _, v := range variants {
-		fmt.Fprintf(&b, "/* %s */\n", strings.ReplaceAll(v.trace.Title, "*/", "* /"))
+		fmt.Fprintf(&b, "/* %s */\n", cComment(v.trace.Title))
 		fmt.Fprintf(&b, "static void %s(struct __test_metadata *_metadata)\n{\n", v.name)
 		for _, c := range v.p.world {
 			if c.fn != "limit_time" {
