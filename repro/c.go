@@ -18,7 +18,7 @@ name_of other_end ask_device summed uid_t socklen_t s_addr s6_addr`
 func generateC(t *reusecheck.Trace, info Info) ([]byte, error) {
 	lib := readLibrary("c")
 	l := newLowering(t, "c", newNameTable(lib, nil, cWords))
-	l.redirects, l.frames = true, true
+	l.redirects = true
 	p, err := l.lower()
 	if err != nil {
 		return nil, err

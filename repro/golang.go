@@ -13,7 +13,7 @@ import (
 const goWords = `break case chan const continue default defer else fallthrough for func go goto if import interface map
 package range return select struct switch type var string int true false nil main init make len append
 asRoot symbols diverged verdict names clients clientPorts ends halfWayClosed soReusePort ipBindAddressNoPort
-binary fmt net netip os exec reflect runtime slices strings syscall time unsafe otherEnd got`
+binary fmt net netip os exec reflect runtime slices strings syscall time unsafe otherEnd setFlags seal got`
 
 func generateGo(t *reusecheck.Trace, info Info) ([]byte, error) {
 	lib := readLibrary("go")

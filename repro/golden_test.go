@@ -36,9 +36,11 @@ var goldens = []struct{ trace, format string }{
 	{"strict-cache-device", "python"},
 	{"timewait", "python"},
 	{"udp-delivery", "python"},
+	{"udp-device", "python"},
 	{"strict-cache-device", "go"},
 	{"timewait", "go"},
 	{"udp-delivery", "go"},
+	{"udp-device", "go"},
 }
 
 func TestTheTextOfAProgramIsThatOfItsGoldenFile(t *testing.T) {

@@ -51,7 +51,7 @@ func TestEveryPartIsUsedByAProgramOfSomeTrace(t *testing.T) {
 func PartsOf(tr *reusecheck.Trace, lang string) ([]string, error) {
 	lib := readLibrary(lang)
 	l := newLowering(tr, lang, newNameTable(lib, nil, ""))
-	l.redirects, l.frames = lang == "c", lang == "c"
+	l.redirects = lang == "c"
 	p, err := l.lower()
 	if err != nil {
 		return nil, err

@@ -73,8 +73,6 @@ type lowering struct {
 	ownFamily string
 	// redirects says that the language can put a BPF program in a connection's way.
 	redirects bool
-	// frames says that the language can let a datagram arrive on a device.
-	frames bool
 	// alongside are the other traces of the same program; nil ones count for nothing.
 	alongside []*reusecheck.Trace
 }

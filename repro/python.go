@@ -12,7 +12,7 @@ import (
 // not take.
 const pythonWords = `False None True and as assert async await break class continue def del elif else except finally for
 from global if import in is lambda nonlocal not or pass raise return try while with match case print open range any
-reversed main diverged verdict libc checked names other_end clients half_way_closed ctypes errno fcntl itertools os
+reversed main diverged verdict libc checked names other_end ask_device checksum clients half_way_closed ctypes errno fcntl itertools os
 select signal socket struct sys time IP_BIND_ADDRESS_NO_PORT IP_TRANSPARENT CLIENT_PORTS`
 
 func generatePython(t *reusecheck.Trace, info Info) ([]byte, error) {

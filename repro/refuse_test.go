@@ -18,9 +18,8 @@ func TestAStepThatAFormatCannotExpressIsRefusedByItsName(t *testing.T) {
 	}{
 		{"python go", l + "inherit l c 127.0.0.1:40001 => ok\n", repro.Inexpressible{Line: 4, Step: "inherit l c 127.0.0.1:40001 => ok"}},
 		{"c python go", "system timewait\nnetns n\nexit n => ok walks=1 left=0\n", repro.Inexpressible{Line: 2, Step: "netns n"}},
-		{"python go", "system udp\nsend 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> 127.0.0.1:2 dev=d1 => none"}},
-		{"c selftest", "system udp\nsend [::1]:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send [::1]:1 -> [fd00::1]:2 dev=d1 => none"}},
-		{"c selftest", "system udp\nsend 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none"}},
+		{"c selftest python go", "system udp\nsend [::1]:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send [::1]:1 -> [fd00::1]:2 dev=d1 => none"}},
+		{"c selftest python go", "system udp\nsend 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none\n", repro.Inexpressible{Line: 2, Step: "send 127.0.0.1:1 -> [fd00::1]:2 dev=d1 => none"}},
 		{"c python go", "sysctl kernel.hostname x\nsocket a tcp4\n", repro.Inexpressible{Step: "sysctl kernel.hostname x"}},
 		{"c python go", "socket a tcp4 transparent => EPERM\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 transparent => EPERM"}},
 		{"selftest packetdrill syz kunit bench", "socket a tcp4 cpu=1\n", repro.Inexpressible{Line: 1, Step: "socket a tcp4 cpu=1"}},

@@ -177,15 +177,16 @@ func header(tr *reusecheck.Trace) string {
 var everything = flag.Bool("repro.all", false, "compile and run the programs of all traces in every language")
 
 // sample gives traces whose programs have every part of a language, each chosen
-// for having the most that those before it lack: after one that diverges, and the
-// one that has all ends of a socket, which parts do not tell apart.
+// for having the most that those before it lack: after one that diverges, the one
+// that has all ends of a socket and the one whose datagrams end in errors, which
+// parts do not tell apart.
 func sample(t *testing.T, lang string) []*reusecheck.Trace {
 	t.Helper()
 	all := traces(t)
 	if *everything {
 		return all
 	}
-	some := []*reusecheck.Trace{read(t, "testdata/strict-cache-overlap.trace"), read(t, "testdata/ends.trace")}
+	some := []*reusecheck.Trace{read(t, "testdata/strict-cache-overlap.trace"), read(t, "testdata/ends.trace"), read(t, "testdata/udp-errors.trace")}
 	if !some[0].Diverges() {
 		t.Error("no program of the sample has to show a divergence")
 	}

@@ -29,7 +29,7 @@ func generateSelftest(t *reusecheck.Trace, info Info) ([]byte, error) {
 	all := &program{used: make(map[string]bool)}
 	for _, v := range variants {
 		l := newLowering(v.trace, "selftest", newNameTable(lib, nil, cWords+" judge self variant finding control stated"))
-		l.redirects, l.frames = true, true
+		l.redirects = true
 		l.alongside = []*reusecheck.Trace{t, info.Control}
 		p, err := l.lower()
 		if err != nil {
