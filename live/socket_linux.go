@@ -315,10 +315,20 @@ func (r *runner) endOf(s *socket) func() {
 		// Mostly there is none. Asked to destroy one that is not there, the
 		// kernel would destroy a listener of the port.
 		e, found, err := r.ns.diag.find(t)
-		if err == nil && found && e.state == stateTimeWait {
+		if err == nil && found && e.state == stateTimeWait && !r.leftBehind(e.cookie) {
 			t.cookie = e.cookie
 			err = r.ns.diag.destroy(t)
 		}
 		r.dirty = r.dirty || err != nil
 	}
+}
+
+// leftBehind reports whether a socket of the trace left the TIME_WAIT entry.
+func (r *runner) leftBehind(cookie uint64) bool {
+	for _, s := range r.socks {
+		if s != nil && s.wait != nil && s.wait.cookie == cookie {
+			return true
+		}
+	}
+	return false
 }

@@ -48,13 +48,14 @@ func (t *TCP) connect(i int32, op rc.Op, seen rc.Answer, r rc.Result) rc.Result 
 		t.connectFailed(i)
 		return r
 	}
-	t.wakeTimeWait(t.socks[i].addr, t.socks[i].num, dst, op.Addr.Port())
 	s = &t.socks[i]
 	s.sentSYN = true
 	s.cpu, s.heard = rc.NoCPU, true
 	l, self := none, s.addr == dst && s.num == op.Addr.Port()
-	if !self {
+	if !self { // else its SYN meets itself before a TIME_WAIT socket on lo
+		t.wakeTimeWait(s.addr, s.num, dst, op.Addr.Port())
 		l, _ = t.lookup(dst, op.Addr.Port(), rc.NoCPU)
+		s = &t.socks[i]
 	}
 	if l < 0 && !self {
 		t.connectFailed(i)

@@ -170,7 +170,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 	m.State = reusecheck.Connected
 	m.Peer = netip.AddrPortFrom(reusecheck.Canonical(m.Family, f.dst.Addr()), f.dst.Port())
 	f.src = unmapped(m.Local)
-	t.replaceTimeWait(f)
+	t.replaceTimeWait(f, m)
 	if !f.meetsItself() {
 		t.acceptOther(m.ID, f)
 	}
@@ -178,7 +178,7 @@ func (t *TCP) connected(m *member, to netip.AddrPort, picked uint16) {
 
 // acceptOther adds the nameless end that a listener accepts.
 func (t *TCP) acceptOther(opener reusecheck.ID, f flow) {
-	t.replaceTimeWait(flow{f.dst, f.src})
+	t.replaceTimeWait(flow{f.dst, f.src}, nil)
 	ts := t.takersOf(f.dst, reusecheck.NoCPU)
 	slot, sure := ts.pick()
 	if slot == none {
@@ -204,11 +204,16 @@ func (t *TCP) accept(l *reusecheck.Socket, id reusecheck.ID, at netip.AddrPort) 
 	return m
 }
 
-// replaceTimeWait ends the TIME_WAIT socket whose 4-tuple a new connection took.
-func (t *TCP) replaceTimeWait(f flow) {
+// replaceTimeWait ends the TIME_WAIT socket whose 4-tuple a new connection took. No
+// document says whether m, which opened it, takes that of one on another device.
+func (t *TCP) replaceTimeWait(f flow, m *member) {
 	for i := t.firstOf(f.src.Port()); i != none; i = t.socks[i].next {
 		o := &t.socks[i]
 		if o.State == reusecheck.TimeWait && unmapped(o.Local) == f.src && unmapped(o.Peer) == f.dst {
+			if m != nil && o.Dev != m.Dev {
+				o.vague = true
+				continue
+			}
 			t.remove(o)
 			return
 		}
@@ -247,8 +252,8 @@ func (t *TCP) notConnected(m *member, to netip.AddrPort, errno reusecheck.Errno)
 // picked one: then the socket may be there still.
 func (t *TCP) knocked(m *member, f flow) {
 	if from := unmapped(m.Local); m.Owner() {
-		t.replaceTimeWait(flow{from, f.dst})
-		t.replaceTimeWait(flow{f.dst, from})
+		t.replaceTimeWait(flow{from, f.dst}, m)
+		t.replaceTimeWait(flow{f.dst, from}, nil)
 		return
 	}
 	r := t.world.rangeFor(&m.Socket)
