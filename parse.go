@@ -191,7 +191,7 @@ func (p *parser) tooLong(text string) error {
 	start := strings.LastIndexByte(within, '\n') + 1
 	p.lineNo = 1 + strings.Count(within, "\n")
 	p.line = within[max(start, len(within)-quoted):]
-	err := p.errorAt(len(p.line), fmt.Sprintf("the trace is too long: more than %d bytes", p.limits.Bytes), "a shorter trace, or raise the limit")
+	err := p.errorAt(len(p.line), fmt.Sprintf("the trace is too long: more than %d bytes", p.limits.Bytes), "a shorter trace (only a program that reads it may set other Limits)")
 	err.Column = utf8.RuneCountInString(within[start:]) + 1
 	err.Text = ""
 	return err

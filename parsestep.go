@@ -169,7 +169,7 @@ func (p *parser) define(v Verb, what string) (ID, *ParseError) {
 	}
 	if v != VNetns {
 		if p.sockets++; p.sockets > p.limits.Sockets {
-			return 0, p.errorAt(w.at, fmt.Sprintf("too many sockets: more than %d", p.limits.Sockets), "a shorter trace, or raise the limit")
+			return 0, p.errorAt(w.at, fmt.Sprintf("too many sockets: more than %d", p.limits.Sockets), "a shorter trace (only a program that reads it may set other Limits)")
 		}
 	}
 	id := ID(len(p.t.Names))
