@@ -3,16 +3,25 @@ package explore
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // TestAnExplorationThatWasKilledEndsAtTheSameCounts breaks off in the middle of a
-// level, again and again, and goes on from the last checkpoint.
+// level, again and again, and goes on from the last checkpoint. Whoever sees the
+// last run only is told all that one run would have told.
 func TestAnExplorationThatWasKilledEndsAtTheSameCounts(t *testing.T) {
-	whole, err := search(t, "6.18", "v4", 3).Run(context.Background(), func(*History) error { return nil })
+	var all, told []string
+	whole, err := search(t, "6.18", "v4", 3).Run(context.Background(), func(h *History) error {
+		all = append(all, h.Trace.String())
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +31,9 @@ func TestAnExplorationThatWasKilledEndsAtTheSameCounts(t *testing.T) {
 	for {
 		s := search(t, "6.18", "v4", 3)
 		s.Checkpoint, s.Every = file, -1
+		told = nil
 		o, err := s.Run(context.Background(), func(h *History) error {
+			told = append(told, h.Trace.String())
 			if kills < 3 && h.Depth > kills+1 {
 				kills++
 				return killed
@@ -43,11 +54,76 @@ func TestAnExplorationThatWasKilledEndsAtTheSameCounts(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
+		if d := cmp.Diff(all, told); d != "" || len(all) == 0 {
+			t.Errorf("%d histories, told by the last run:\n%s", len(all), d)
+		}
 		break
 	}
 	other := search(t, "6.12", "v4", 3)
 	other.Checkpoint = file
 	if _, err := other.Run(context.Background(), func(*History) error { return nil }); err == nil {
 		t.Error("the checkpoint of another exploration was taken up")
+	}
+}
+
+func TestWhatIsNotJudgedIsCountedAcrossCheckpoints(t *testing.T) {
+	s := search(t, "6.18", "v4", 2)
+	s.Checkpoint = filepath.Join(t.TempDir(), "state")
+	for run := 1; run <= 3; run++ {
+		r, err := s.begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range r.ws {
+			w.step.skipped["rare"] += 2
+		}
+		if err := r.save(true); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.skipped()["rare"], 2*len(r.ws)*run; got != want {
+			t.Errorf("after %d runs %d were skipped, want %d", run, got, want)
+		}
+	}
+}
+
+func TestACheckpointThatWasChangedIsRefused(t *testing.T) {
+	s := search(t, "6.18", "v4", 2)
+	s.Checkpoint, s.Every = filepath.Join(t.TempDir(), "state"), -1
+	none := func(*History) error { return nil }
+	if _, err := s.Run(context.Background(), none); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(s.Checkpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(at int) []byte {
+		b := slices.Clone(whole)
+		b[at] ^= 4
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"empty": {}, "short": whole[:5], "without its end": whole[:len(whole)-1], "half": whole[:len(whole)/2],
+		"its head": changed(3), "its middle": changed(len(whole) / 2), "its end": changed(len(whole) - 1),
+		"longer": append(slices.Clone(whole), 0),
+	} {
+		if err := os.WriteFile(s.Checkpoint, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Run(context.Background(), none); err == nil || !strings.Contains(err.Error(), "is no checkpoint: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnInterruptEndsTheSearchForSymmetries(t *testing.T) {
+	// It takes a minute and more.
+	s := search(t, "6.18", "connections uid=2 set-opt ports=2", 2)
+	ctx, interrupt := context.WithCancel(context.Background())
+	time.AfterFunc(100*time.Millisecond, interrupt)
+	start := time.Now()
+	_, err := s.Run(ctx, func(*History) error { return nil })
+	if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 5*time.Second {
+		t.Errorf("%v after %v", err, took)
 	}
 }

@@ -57,7 +57,7 @@ func visit(r *run, f func(st *model.State)) {
 
 func finish(t testing.TB, s *Search) *run {
 	t.Helper()
-	r, err := s.begin()
+	r, err := s.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestALoadedStateIsTheStateThatWasPacked(t *testing.T) {
 			t.Parallel()
 			s := search(t, c.kernel, c.world, 4)
 			s.Unreduced = true // a step knows nothing of symmetry
-			e, err := s.engine()
+			e, err := s.engine(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	rc "github.com/reusecheck/reusecheck"
@@ -37,10 +38,21 @@ func (r *run) tell(found map[class]Candidate, yield func(*History) error) error 
 	var cs []Candidate
 	for c, n := range found {
 		if len(r.classes) < maxClasses {
-			r.classes[c] = struct{}{}
+			r.classes[c] = n
 		}
 		cs = append(cs, n)
 	}
+	return r.yield(cs, yield)
+}
+
+// retell makes the histories again that were told before a checkpoint: who goes on
+// from it has not heard of them, and a search is not without findings because
+// they were early.
+func (r *run) retell(yield func(*History) error) error {
+	return r.yield(slices.Collect(maps.Values(r.classes)), yield)
+}
+
+func (r *run) yield(cs []Candidate, yield func(*History) error) error {
 	slices.SortFunc(cs, compareCandidates)
 	t := r.teller()
 	for i := range cs {

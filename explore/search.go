@@ -98,17 +98,18 @@ type Candidate struct {
 // run is a search under way.
 type run struct {
 	*Search
-	e      *engine
-	layout layout
-	store  *store
-	ws     []*worker
-	stats  Stats
-	start  time.Time
-	saved  time.Time
-	before float64 // seconds of the runs that a checkpoint comes from
-	level  [2][shardCount]uint32
+	e       *engine
+	layout  layout
+	store   *store
+	ws      []*worker
+	stats   Stats
+	start   time.Time
+	saved   time.Time
+	before  float64 // seconds of the runs that a checkpoint comes from
+	resumed bool    // from a checkpoint
+	level   [2][shardCount]uint32
 	// classes of violations and kinds of steps that were met.
-	classes    map[class]struct{}
+	classes    map[class]Candidate
 	kindsMet   [stepKinds]firstStep
 	violations int64
 	done       atomic.Int64 // transitions so far, for progress
@@ -119,7 +120,7 @@ type firstStep struct {
 	at    Candidate
 }
 
-func (s *Search) engine() (*engine, error) {
+func (s *Search) engine(ctx context.Context) (*engine, error) {
 	if why := Packable(packed, s.World); why != "" {
 		return nil, fmt.Errorf("the states of this world have no words: %s", why)
 	}
@@ -139,7 +140,7 @@ func (s *Search) engine() (*engine, error) {
 		e.precise = e.precise || p == spec.Precise
 	}
 	if e.reduce && !s.socketsOnly {
-		g, err := symmetries(e)
+		g, err := symmetries(ctx, e, s.Workers)
 		if err != nil {
 			return nil, err
 		}
@@ -152,9 +153,14 @@ func (s *Search) engine() (*engine, error) {
 // yield returns an error. Each candidate is the first of its class, shortest
 // first; Trace makes a history of it.
 func (s *Search) Run(ctx context.Context, yield func(*History) error) (*Outcome, error) {
-	r, err := s.begin()
+	r, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if r.resumed {
+		if err := r.retell(yield); err != nil {
+			return nil, err
+		}
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -184,8 +190,8 @@ func (s *Search) Run(ctx context.Context, yield func(*History) error) (*Outcome,
 	return r.end()
 }
 
-func (s *Search) begin() (*run, error) {
-	e, err := s.engine()
+func (s *Search) begin(ctx context.Context) (*run, error) {
+	e, err := s.engine(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +199,7 @@ func (s *Search) begin() (*run, error) {
 }
 
 func (s *Search) beginWith(e *engine) (*run, error) {
-	r := &run{Search: s, e: e, start: time.Now(), saved: time.Now(), classes: map[class]struct{}{}}
+	r := &run{Search: s, e: e, start: time.Now(), saved: time.Now(), classes: map[class]Candidate{}}
 	for range max(1, s.Workers) {
 		st, err := e.stepper()
 		if err != nil {
@@ -349,14 +355,7 @@ func (r *run) end() (*Outcome, error) {
 	if !s.Complete && s.Uncovered == 0 {
 		s.Uncovered = r.store.states() - sum(r.level[1])
 	}
-	for _, w := range r.ws {
-		for what, n := range w.step.skipped {
-			if s.Skipped == nil {
-				s.Skipped = map[string]int{}
-			}
-			s.Skipped[what] += n
-		}
-	}
+	s.Skipped = r.skipped()
 	o := &Outcome{Stats: *s, Violations: r.violations}
 	steps, err := r.witnesses()
 	o.Steps = steps

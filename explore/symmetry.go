@@ -16,29 +16,32 @@ import (
 // one and the one who asks), so what two sockets do not show, more do not show
 // either; docs/proof.md has the argument, and the tests compare with searches
 // that use no symmetry.
-func symmetries(e *engine) ([]*model.Renaming, error) {
+func symmetries(ctx context.Context, e *engine, workers int) ([]*model.Renaming, error) {
 	pair := *e
 	pair.registry, pair.ports = newRegistry(), newRegistry()
 	pair.sockets, pair.reduce, pair.group = min(2, e.sockets), true, []*model.Renaming{model.NoRenaming()}
-	s := Search{Kernel: e.kernel, World: e.world, Sockets: pair.sockets, Memory: 1 << 30}
+	s := Search{Kernel: e.kernel, World: e.world, Sockets: pair.sockets, Workers: workers, Memory: 1 << 30}
 	r, err := s.beginWith(&pair)
 	if err != nil {
 		return nil, err
 	}
-	for r.open() > 0 {
-		if _, err := r.expandLevel(context.Background()); err != nil {
+	for r.open() > 0 && ctx.Err() == nil {
+		if _, err := r.expandLevel(ctx); err != nil {
 			return nil, err
 		}
 	}
 	group := []*model.Renaming{model.NoRenaming()}
-	t := &swapTest{run: r, x: r.ws[0].step}
+	if r.store.full.Load() {
+		return group, nil // what was not seen may notice any exchange
+	}
+	t := &swapTest{run: r, x: r.ws[0].step, ctx: ctx, want: map[request]answerTo{}}
 	if t.y, err = pair.stepper(); err != nil {
 		return nil, err
 	}
 	for _, classes := range t.classes() {
 		group = multiply(group, classes)
 	}
-	return group, nil
+	return group, ctx.Err()
 }
 
 // mover writes one exchange of two codes into a renaming.
@@ -146,6 +149,7 @@ func permute(n int, f func([]int)) {
 // swapTest looks for a step that notices an exchange.
 type swapTest struct {
 	run  *run
+	ctx  context.Context
 	x, y *stepper
 	want map[request]answerTo
 }
@@ -211,7 +215,7 @@ func (t *swapTest) invisible(move mover, i, j int) bool {
 		s := &t.run.store.shards[sh]
 		for at := range s.n {
 			t.run.layout.read(t.x, s.read(at, t.run.store.width), &st)
-			if !t.sameAt(r, &st) {
+			if t.ctx.Err() != nil || !t.sameAt(r, &st) {
 				return false
 			}
 		}
@@ -220,7 +224,7 @@ func (t *swapTest) invisible(move mover, i, j int) bool {
 }
 
 func (t *swapTest) sameAt(r *model.Renaming, st *model.State) bool {
-	t.want = map[request]answerTo{}
+	clear(t.want)
 	err := t.x.expand(st, func(tr *transition) error {
 		q := requestOf(tr)
 		a := answerOf(tr)

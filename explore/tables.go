@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 
@@ -116,7 +117,7 @@ func newTablesIn(kernel *model.Profile, world string) (*tables, error) {
 		return nil, err
 	}
 	s := Search{Kernel: kernel, World: w, Sockets: 4, Unreduced: true}
-	e, err := s.engine()
+	e, err := s.engine(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func TestTheRowsThatTakePortsProcessorsOrQueuesAreFoundByAWalk(t *testing.T) {
 		if why := Packable(spec.TCP, w.World); why == "" {
 			t.Errorf("row %s needs no walk", c.id)
 		}
-		if _, err := search(t, row.Lives, c.world, c.sockets).begin(); err == nil {
+		if _, err := search(t, row.Lives, c.world, c.sockets).begin(t.Context()); err == nil {
 			t.Errorf("row %s: a world without words is taken for one with", c.id)
 		}
 	}
