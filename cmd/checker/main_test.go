@@ -229,6 +229,12 @@ func FuzzNoCommandLinePanics(f *testing.F) {
 	f.Add("shrink\n--kernel=6.18\n-", "socket a tcp4 reuseaddr\nbind a 127.0.0.1:40000\n")
 	f.Add("kernels\n6.18-first-bind", "")
 	f.Add("bench\nbind\n--sockets\n7\n--rounds=1", "")
+	f.Add("explore\n--world\ntcp4 addr=127.0.0.1 reuseaddr close\n--sockets\n2\n--memory\n1MiB", "")
+	f.Add("prove\n--assume\nno-set,no-connect\n--property\nsound", "")
+	f.Add("matrix\n--kernel\n6.1,6.18\n--rows\ntcp4 0.0.0.0 reuseaddr; tcp6 :: v6only\n--format\nmarkdown", "")
+	f.Add("explain\n--sockets\ntcp4 0.0.0.0:80 reuseaddr listen; tcp4 127.0.0.1:80 reuseaddr", "")
+	f.Add("explain\n--step\n2\n-", "socket a tcp4\nbind a 127.0.0.1:40000\n")
+	f.Add("repro\n--format\nc\n-", "socket a tcp4 reuseaddr\nbind a 127.0.0.1:40000 => ok\n")
 	f.Add("__complete\ncheck\n--kernel\n6.18+", "")
 	f.Fuzz(func(t *testing.T, line, in string) {
 		args := strings.Split(line, "\n")
