@@ -2,6 +2,9 @@ package explore
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -226,23 +229,14 @@ func (s *store) parent(r ref) ref {
 	return s.shards[sh].parent(at)
 }
 
-// ParseSize reads an amount of memory: a number with K, M, G or nothing behind.
+// ParseSize reads an amount of memory in bytes: a whole number with K, M, G or
+// nothing behind, or KiB, MiB, GiB, B.
 func ParseSize(text string) (int64, error) {
-	var n int64
-	var unit string
-	if _, err := fmt.Sscanf(text, "%d%s", &n, &unit); err != nil && unit != "" || n <= 0 {
+	digits := strings.TrimRight(text, "KMGiB")
+	shift, known := map[string]int{"": 0, "B": 0, "K": 10, "KiB": 10, "M": 20, "MiB": 20, "G": 30, "GiB": 30}[text[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || !known || n == 0 || n > math.MaxInt64>>shift {
 		return 0, fmt.Errorf("%q is no amount of memory: give one such as 2G", text)
 	}
-	switch unit {
-	case "", "B":
-	case "K", "KiB":
-		n <<= 10
-	case "M", "MiB":
-		n <<= 20
-	case "G", "GiB":
-		n <<= 30
-	default:
-		return 0, fmt.Errorf("%q is no amount of memory: give one such as 2G", text)
-	}
-	return n, nil
+	return int64(n) << shift, nil
 }

@@ -148,7 +148,10 @@ func ParseWorld(text string) (*spec.World, error) {
 	if err := addWords(w, text); err != nil {
 		return nil, err
 	}
-	return w, complete(w)
+	if err := complete(w); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 func addWords(w *spec.World, text string) error {
@@ -235,6 +238,9 @@ func addAddrs(w *spec.World, list string) error {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
 			return fmt.Errorf("addr=%s: %q is not an address", list, s)
+		}
+		if a.Zone() != "" {
+			return fmt.Errorf("addr=%s: %q has a zone, which a trace has no word for; give the address without", list, s)
 		}
 		w.Addrs = with(w.Addrs, a)
 	}
