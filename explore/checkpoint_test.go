@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -126,4 +128,39 @@ func TestAnInterruptEndsTheSearchForSymmetries(t *testing.T) {
 	if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 5*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
+}
+
+// FuzzCheckpoint gives arbitrary contents a right checksum, and a wrong one.
+func FuzzCheckpoint(f *testing.F) {
+	s := search(f, "6.18", "v4", 2)
+	s.Checkpoint, s.Every = filepath.Join(f.TempDir(), "state"), -1
+	if _, err := s.Run(context.Background(), func(*History) error { return nil }); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(s.Checkpoint)
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole = whole[:len(whole)-8]
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add(whole[:len(savedMagic)])
+	f.Add([]byte("reusecheck"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		sum := newSum()
+		sum.Write(text)
+		summed := binary.BigEndian.AppendUint64(slices.Clone(text), sum.Sum64())
+		got, err := readSaved(bytes.NewReader(summed))
+		if (got == nil) == (err == nil) {
+			t.Fatalf("%v and %v", got, err)
+		}
+		if bytes.Equal(text, whole) && err != nil {
+			t.Errorf("a whole checkpoint: %v", err)
+		}
+		summed[len(summed)-1] ^= 1
+		if _, err := readSaved(bytes.NewReader(summed)); err == nil {
+			t.Error("a wrong checksum is taken")
+		}
+	})
 }

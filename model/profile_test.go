@@ -97,3 +97,45 @@ func TestEveryHistoryRowHasItsTwoKernelsAndEveryEraItsOne(t *testing.T) {
 		kernel(rc.TimeWaitExit, e.Kernel, e.Name)
 	}
 }
+
+// FuzzParse gives arbitrary names: a kernel that there is prints as a name of the
+// same kernel, and has a stack for every system that it models.
+func FuzzParse(f *testing.F) {
+	for _, name := range model.GenerationNames() {
+		f.Add(name)
+	}
+	for _, sys := range spec.Systems {
+		for _, r := range model.HistoryOf(sys.Name) {
+			f.Add(r.Lives)
+			f.Add(r.Healed)
+		}
+	}
+	for _, name := range []string{"", "6.18+", "6.18-", "6.18+first-bind-fix-", "6.18++first-bind-fix", "7.0", "6.18+first-bnd-fix", "5.4-strict-cache-strict-cache"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		p, err := model.Parse(name)
+		if err != nil {
+			if p != nil || err.Error() == "" {
+				t.Fatalf("Parse(%q): %v and %v", name, p, err)
+			}
+			return
+		}
+		again, err := model.Parse(p.String())
+		if err != nil || again.String() != p.String() {
+			t.Fatalf("Parse(%q) prints as %s, which is %v, %v", name, p, again, err)
+		}
+		for _, sys := range spec.Systems {
+			of, err := model.ParseOf(sys.Name, name)
+			if err != nil {
+				continue // not modelled there
+			}
+			if of.String() != p.String() || !slices.EqualFunc(of.ChangesOf(sys.Name), again.ChangesOf(sys.Name), func(a, b model.Change) bool { return a.Name == b.Name }) {
+				t.Errorf("%q of %s is %s with other changes than %s", name, sys.Name, of, again)
+			}
+			if _, err := of.Stack(sys.Name); err != nil {
+				t.Errorf("%q has no %s: %v", name, sys.Name, err)
+			}
+		}
+	})
+}
