@@ -173,6 +173,11 @@ func (x *exploration) prepare() error {
 	progress := func(s explore.Stats) { x.report.meter.set(int(s.States)) }
 	why := explore.Packable(x.system, world)
 	if x.packed = why == ""; x.packed {
+		if f.checkpoint != "" {
+			if err := mayWrite(f.checkpoint); err != nil {
+				return err
+			}
+		}
 		if f.depth != 0 {
 			return fmt.Errorf("--depth is for systems other than %[1]s: the states of %[1]s are explored to the end, but in worlds with %[2]s", packedSystems(), unpacked)
 		}

@@ -39,6 +39,17 @@ func writeFiles(paths []string, texts [][]byte) error {
 	return nil
 }
 
+// mayWrite is an error where a file could not be put in place, before the work
+// starts that would be in vain.
+func mayWrite(path string) error {
+	s, err := stage(path, nil)
+	if err != nil {
+		return unwritable(path, err)
+	}
+	s.discard()
+	return nil
+}
+
 // makeDirectory makes a directory for files, where there is none.
 func makeDirectory(path string) error { return unwritable(path, os.MkdirAll(path, 0o755)) }
 

@@ -109,6 +109,11 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 	if f.sockets < 1 || f.sockets > model.MaxSockets {
 		return fmt.Errorf("--sockets is %d: give a number from 1 to %d", f.sockets, model.MaxSockets)
 	}
+	if f.certificate != "" && f.certificate != "-" {
+		if err := mayWrite(f.certificate); err != nil {
+			return err
+		}
+	}
 	ctx := cmd.Context()
 	p, err := await(ctx, func() (*explore.Prover, error) { return explore.NewProver(profile) })
 	if err != nil {

@@ -40,6 +40,9 @@ func verdicts(cmd *cobra.Command, std streams, f *proveFlags) error {
 		return fmt.Errorf("--on is %q: give model or live", f.on)
 	}
 	rows, err := readRows(f.rows)
+	if err == nil && f.rows != "" {
+		err = mayWrite(f.rows)
+	}
 	if err != nil {
 		return err
 	}
