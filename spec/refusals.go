@@ -42,10 +42,12 @@ func takenFor(o *Observation, own *reusecheck.Socket) Tags {
 		return 0
 	case own.Opts.Has(reusecheck.V6Only):
 		return byV6Only
-	case a != netip.IPv6Unspecified():
+	case a == netip.IPv6Unspecified():
+		return 0
+	case own.State == reusecheck.Connected || own.State == reusecheck.TimeWait:
 		return byOver6
 	}
-	return 0
+	return byChange // a bind would have made it v6only
 }
 
 // portAtIssue is the port that a request names, or the one that the oracle says
