@@ -15,6 +15,7 @@ import (
 var valueWords = map[string]string{
 	"int": "a whole number", "uint64": "a whole number of at least 0",
 	"duration": "a time such as 30s or 5m", "bool": "true or false",
+	"intSlice": "whole numbers, joined by commas", "stringSlice": "words, joined by commas",
 }
 
 // flagError makes one clear line of a flag that is wrong.
