@@ -83,7 +83,7 @@ func readRows(path string) (rows []explore.Row, err error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &rows)
+		rows, err = explore.ReadRows(b)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--rows %s: not what prove --table writes there (give a new file, or one of its own): %w", path, err)
