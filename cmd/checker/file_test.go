@@ -14,6 +14,30 @@ import (
 	"testing"
 )
 
+func TestADirectoryForFindingsIsTriedBeforeTheSearch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dirs := []string{file, filepath.Join(file, "below")}
+	if _, err := os.Stat("/proc/self"); err == nil {
+		dirs = append(dirs, "/proc/self") // nobody makes a file there
+	}
+	for _, dir := range dirs {
+		r := reporter{dir: dir}
+		if err := r.prepare(); err == nil || !strings.HasPrefix(err.Error(), "cannot write ") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	r := reporter{dir: filepath.Join(t.TempDir(), "a", "new", "one")}
+	if err := r.prepare(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(r.dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // A pipe stands for every file that is no regular one: a test must not risk a device.
 func TestWritingToAPipeLeavesItAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")

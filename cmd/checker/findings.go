@@ -58,12 +58,15 @@ type reporter struct {
 	told  map[string]int
 }
 
-// prepare makes the directory before anything is searched.
+// prepare makes the directory, and tries it, before anything is searched.
 func (r *reporter) prepare() error {
 	if r.dir == "" {
 		return nil
 	}
-	return makeDirectory(r.dir)
+	if err := makeDirectory(r.dir); err != nil {
+		return err
+	}
+	return mayWrite(filepath.Join(r.dir, "finding.trace"))
 }
 
 // add tells of one finding.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -148,6 +149,9 @@ func prove(cmd *cobra.Command, std streams, f *proveFlags) error {
 }
 
 func provable(names []string) ([]*spec.Property, error) {
+	if len(names) == 0 {
+		return nil, errors.New("--property names nothing to prove: give sound, complete or precise")
+	}
 	var ps []*spec.Property
 	for _, n := range names {
 		i := len(ps)
