@@ -43,3 +43,31 @@ func TestWithTheTableADatagramCostsTheSameForAnyNumberOfConnectedSockets(t *test
 		}
 	}
 }
+
+// interrupting is a stack that is interrupted at its first datagram.
+type interrupting struct {
+	reusecheck.Stack
+	interrupt func()
+	datagrams int
+}
+
+func (s *interrupting) Do(op reusecheck.Op) (reusecheck.Result, error) {
+	if op.Verb == reusecheck.VSend {
+		s.datagrams++
+		s.interrupt()
+	}
+	return s.Stack.Do(op)
+}
+
+func TestAnInterruptWaitsForFewDatagramsWhereEachIsDear(t *testing.T) {
+	model, err := model.MustParse("6.18").Stack(reusecheck.UDP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(context.Background())
+	s := &interrupting{Stack: model, interrupt: interrupt}
+	_, err = bench.Deliver(ctx, s, true, 10_000, 10_000)
+	if err != context.Canceled || s.datagrams > 10 {
+		t.Errorf("%d datagrams after the interrupt: %v", s.datagrams, err)
+	}
+}
