@@ -178,6 +178,23 @@ func TestLimitsAreKeptAndNamed(t *testing.T) {
 	}
 }
 
+func TestAnErrorIsShortHoweverLongTheWordIs(t *testing.T) {
+	const short = 1000 // characters, what is expected included
+	word := strings.Repeat("x", 500_000)
+	for _, text := range []string{
+		word, "socket a " + word, "socket a tcp4 " + word, "socket a tcp4\nbind a " + word, "socket a tcp4\nbind a 127.0.0.1:1 => " + word,
+		"kernels " + word, "system " + word, "socket " + word + " tcp4\nsocket " + word + " tcp4", "socket a tcp4\nclose " + word,
+		"socket a tcp4\nset a uid=" + word, "socket a tcp4\nlisten a oracle " + word, "ports " + word,
+	} {
+		_, err := Parse("f", []byte(text))
+		if err == nil {
+			t.Errorf("%.60s is accepted", text)
+		} else if n := len(err.Error()); n > short || !strings.HasPrefix(err.Error(), "f:") {
+			t.Errorf("%.60s: an error of %d characters: %.200s", text, n, err)
+		}
+	}
+}
+
 func TestParseFileTellsAFileThatIsNotThereFromABadTrace(t *testing.T) {
 	if _, err := ParseFile(filepath.Join(t.TempDir(), "none.trace")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)

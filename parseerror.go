@@ -30,8 +30,19 @@ func ErrorAt(file, text string, at int, msg, expected string, near ...string) *P
 	}
 	return &ParseError{
 		File: file, Line: 1 + strings.Count(text[:start], "\n"), Column: utf8.RuneCountInString(text[start:at]) + 1,
-		Text: quotable(line), Msg: msg, Expected: expected, Suggestion: strings.Join(near, ""),
+		Text: quotable(line), Msg: shortened(msg), Expected: expected, Suggestion: strings.Join(near, ""),
 	}
+}
+
+// shortened leaves out the middle of a message: a word that it quotes can be as
+// long as the text.
+func shortened(msg string) string {
+	const begin, end = 120, 60
+	r := []rune(msg)
+	if len(r) <= begin+end {
+		return msg
+	}
+	return string(r[:begin]) + "..." + string(r[len(r)-end:])
 }
 
 // How much of a long line an error quotes, and how much of that stands before
