@@ -59,6 +59,8 @@ func ParseKernelVersion(release, build string) KernelVersion {
 // The setup header of a bzImage: the kernel's x86 boot protocol, version 2.00
 // and later (Documentation/arch/x86/boot.rst).
 const (
+	setupSectorsAt  = 0x1f1 // sectors of real-mode code behind the first; 0 means 4
+	protectedSizeAt = 0x1f4 // the rest, in units of 16 bytes
 	bootFlagAt      = 0x1fe // 0xaa55
 	headerMagicAt   = 0x202 // "HdrS"
 	protocolAt      = 0x206
@@ -77,10 +79,35 @@ func ImageVersion(path string) (KernelVersion, error) {
 	}
 	defer f.Close()
 	k, err := imageVersion(f)
+	if err == nil {
+		err = whole(f)
+	}
 	if err != nil {
 		return KernelVersion{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return k, nil
+}
+
+// whole says how much a bzImage lacks of what its header announces: one that is
+// cut off, such as a download that broke, hangs or dies without a word.
+func whole(f *os.File) error {
+	var header [setupHeaderEnd]byte
+	if _, err := f.ReadAt(header[:], 0); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	setup := int64(header[setupSectorsAt])
+	if setup == 0 {
+		setup = 4
+	}
+	want := (setup+1)*512 + int64(binary.LittleEndian.Uint32(header[protectedSizeAt:]))*16
+	if info.Mode().IsRegular() && info.Size() < want {
+		return fmt.Errorf("the kernel image is cut off: it has %d bytes of the %d that its header announces; get it anew", info.Size(), want)
+	}
+	return nil
 }
 
 func imageVersion(image io.ReaderAt) (KernelVersion, error) {

@@ -12,10 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeImage is the beginning of a bzImage with the given build text.
+// fakeImage is a bzImage with the given build text in its two sectors, and 64
+// bytes behind them for its code.
 func fakeImage(text string) []byte {
 	const at = 0x40 // as in a real one, the text begins behind the header
-	b := make([]byte, at+0x200+len(text)+1)
+	const code = 64
+	b := make([]byte, 2*512+code)
+	b[setupSectorsAt] = 1
+	binary.LittleEndian.PutUint32(b[protectedSizeAt:], code/16)
 	binary.LittleEndian.PutUint16(b[bootFlagAt:], 0xaa55)
 	copy(b[headerMagicAt:], "HdrS")
 	binary.LittleEndian.PutUint16(b[protocolAt:], 0x020f)
@@ -70,7 +74,9 @@ func TestWhatIsNoImageIsAnError(t *testing.T) {
 		{"an ELF vmlinux", "\x7fELF" + strings.Repeat("\x00", 1000), "bzImage"},
 		{"one without version", string(noVersion), "does not say its version"},
 		{"a damaged version", string(fakeImage("not a version")), "damaged"},
-		{"one that is cut off", string(cut[:0x250]), "damaged"},
+		{"one that is cut off in its version", string(cut[:0x250]), "damaged"},
+		{"one that is cut off by a byte", string(cut[:len(cut)-1]), "cut off: it has 1087 bytes of the 1088"},
+		{"one of four sectors, as old ones say it", string(cut[:setupSectorsAt]) + "\x00" + string(cut[setupSectorsAt+1:]), "bytes of the 2624"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ImageVersion(writeFile(t, "vmlinuz", c.content))
