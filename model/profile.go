@@ -82,6 +82,9 @@ func Parse(name string) (*Profile, error) {
 		}
 	}
 	if p.Generation.Name == "" {
+		if slices.Contains(changeNames(), name) {
+			return nil, fmt.Errorf("%s is a change: put it behind a kernel, as in 6.18+%s", name, name)
+		}
 		return nil, fmt.Errorf("unknown kernel %q: want one of %s, perhaps with +CHANGE or -CHANGE behind it", name[:end], strings.Join(GenerationNames(), ", "))
 	}
 	for rest := name[end:]; rest != ""; {

@@ -26,6 +26,8 @@ func TestUnknownProfilesSayWhatThereIs(t *testing.T) {
 	for name, want := range map[string]string{
 		"7.0":                 `unknown kernel "7.0": want one of 4.9, 4.19, 5.4, 5.15, 6.1, 6.12, 6.18, perhaps`,
 		"":                    `unknown kernel ""`,
+		"first-bind-fix":      `first-bind-fix is a change: put it behind a kernel, as in 6.18+first-bind-fix`,
+		"udp-early-demux":     `udp-early-demux is a change`,
 		"6.18+first-bnd-fix":  "did you mean first-bind-fix?",
 		"6.18+":               "unknown change",
 		"6.18-first-bind-fix": "does not have the change first-bind-fix",

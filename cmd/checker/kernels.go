@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/model"
 	"github.com/reusecheck/reusecheck/spec"
 )
@@ -19,24 +20,28 @@ func newKernels(std streams) *cobra.Command {
 		Use:   "kernels [NAME]",
 		Short: "list the modelled kernels and the changes that make them",
 		Long: `Kernels lists the generations and every change: its commit, the release that has
-it first, what rule it sets and which kernels have it. With a name it lists the
-changes of that kernel. A change is added to a generation with + and taken away
+it first, what rule it sets and which kernels have it. With the name of a kernel
+it lists the changes of that one, with that of a change the change alone. A change is added to a generation with + and taken away
 with -. A ? behind a commit id says that the id is unverified.`,
 		Example: `  checker kernels
   checker kernels 6.18+first-bind-fix
+  checker kernels first-bind-fix
   checker kernels --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("%s takes one kernel, but %q is given too", cmd.CommandPath(), args[1])
+				return fmt.Errorf("%s takes one name, but %q is given too", cmd.CommandPath(), args[1])
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			var p *model.Profile
 			if len(args) == 1 {
+				if sys, c, ok := changeNamed(args[0]); ok {
+					return listChange(std.out, sys, c, asJSON)
+				}
 				var err error
 				if p, err = model.Parse(args[0]); err != nil {
-					return err
+					return meantChange(args[0], err)
 				}
 			}
 			for _, sys := range spec.Systems {
@@ -89,17 +94,57 @@ func textKernels(out io.Writer, sys *spec.System, generations []model.Generation
 		return &outputError{err}
 	}
 	for _, c := range changes {
-		var b strings.Builder
-		fmt.Fprintf(&b, "\n%s\n", c.Name)
-		writeField(&b, "commit", strings.TrimSpace(c.Commit+"  "+c.Subject))
-		writeField(&b, "since", since(c))
-		writeField(&b, "kernels", havers(sys, c))
-		writeField(&b, "", c.Doc)
-		if _, err := io.WriteString(out, b.String()); err != nil {
+		if _, err := io.WriteString(out, "\n"+changeText(sys, c)); err != nil {
 			return &outputError{err}
 		}
 	}
 	return nil
+}
+
+// meantChange adds the change that a name is near to.
+func meantChange(name string, err error) error {
+	var names []string
+	for _, sys := range spec.Systems {
+		for _, c := range model.ChangesOf(sys.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	if near := reusecheck.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w; did you mean the change %s?", err, near)
+	}
+	return err
+}
+
+// changeNamed finds a change of any system.
+func changeNamed(name string) (*spec.System, model.Change, bool) {
+	for _, sys := range spec.Systems {
+		for _, c := range model.ChangesOf(sys.Name) {
+			if c.Name == name {
+				return sys, c, true
+			}
+		}
+	}
+	return nil, model.Change{}, false
+}
+
+func listChange(out io.Writer, sys *spec.System, c model.Change, asJSON bool) error {
+	if asJSON {
+		return jsonKernels(out, sys, nil, []model.Change{c})
+	}
+	if _, err := io.WriteString(out, changeText(sys, c)); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+func changeText(sys *spec.System, c model.Change) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, c.Name)
+	writeField(&b, "commit", strings.TrimSpace(c.Commit+"  "+c.Subject))
+	writeField(&b, "since", since(c))
+	writeField(&b, "kernels", havers(sys, c))
+	writeField(&b, "", c.Doc)
+	return b.String()
 }
 
 func writeField(b *strings.Builder, word, text string) {
