@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -127,7 +128,7 @@ type kernelRow struct {
 	Owners   int       `json:"owners"` // that the model of the kernel visits
 	Sockets  []int     `json:"sockets"`
 	Millis   []float64 `json:"ms"`
-	Exponent float64   `json:"exponent"`
+	Exponent *float64  `json:"exponent"` // null where one size alone is timed
 	Growth   string    `json:"growth"`
 }
 
@@ -148,7 +149,10 @@ func (f *bindFlags) onKernel(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		k := kernelRow{Row: r.String(), Kernel: running.String(), Owners: b.Visited, Sockets: g.Sockets, Exponent: g.Exponent(), Growth: g.Shape()}
+		k := kernelRow{Row: r.String(), Kernel: running.String(), Owners: b.Visited, Sockets: g.Sockets, Growth: g.Shape()}
+		if e := g.Exponent(); !math.IsNaN(e) {
+			k.Exponent = &e
+		}
 		for _, t := range g.Took {
 			k.Millis = append(k.Millis, float64(t)/float64(time.Millisecond))
 		}
@@ -198,7 +202,11 @@ func (p *kernelTable) add(k kernelRow) error {
 			reported = millis(r.Before) + " / " + millis(r.After)
 		}
 	}
-	if _, err := fmt.Fprintf(p.std.out, "  %8.2f %-9s  %s\n", k.Exponent, k.Growth, reported); err != nil {
+	exponent := "-"
+	if k.Exponent != nil {
+		exponent = fmt.Sprintf("%.2f", *k.Exponent)
+	}
+	if _, err := fmt.Fprintf(p.std.out, "  %8s %-9s  %s\n", exponent, k.Growth, reported); err != nil {
 		return &outputError{err}
 	}
 	return nil
