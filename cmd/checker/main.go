@@ -136,5 +136,10 @@ for histories in which it does not, shrinks them and says why.
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newCheck(std), newExplore(std), newProve(std), newReplay(std), newExplain(std), newShrink(std), newLive(std), newMatrix(std), newKernels(std), newBench(std))
 	root.AddCommand(newRepro(std))
+	root.InitDefaultCompletionCmd("completion")
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		// Else a shell that is not known would get a page of help, and exit code 0.
+		completion.Args, completion.RunE = aVerb, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return root
 }
