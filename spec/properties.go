@@ -160,21 +160,39 @@ func checkComplete(o *Observation) Violation {
 			tags |= reasonTag(o.Got.Reason)
 		}
 	}
-	if o.Op.Verb == reusecheck.VInherit && passesProcessor(o) {
-		tags |= byCPU
+	if o.Op.Verb == reusecheck.VInherit {
+		if passesProcessor(o) {
+			tags |= byCPU
+		}
+		for _, a := range [2]reusecheck.Answer{o.Got.Answer, o.Verdict.Want} {
+			if id := tookIt(o, a); changed(o.Socket(id), o.Ghost.Admitted(id)) {
+				tags |= byChange
+			}
+		}
 	}
 	return Violation{completeName, kind, tags}
+}
+
+// tookIt is the listener that takes a connection by an answer to inherit.
+func tookIt(o *Observation, a reusecheck.Answer) reusecheck.ID {
+	if a.Kind == reusecheck.Received {
+		return a.Who
+	}
+	return o.Op.Sock
+}
+
+// changed reports whether an owner has other options, another user or device than
+// when it was admitted.
+func changed(own, was *reusecheck.Socket) bool {
+	const reuse = reusecheck.ReuseAddr | reusecheck.ReusePort
+	return own != nil && was != nil && (was.Opts&reuse != own.Opts&reuse || was.UID != own.UID || was.Dev != own.Dev)
 }
 
 // passesProcessor reports whether the listener that should have taken a connection
 // asked for its processor, and the one that did not.
 func passesProcessor(o *Observation) bool {
 	wants := func(a reusecheck.Answer) bool {
-		id := o.Op.Sock
-		if a.Kind == reusecheck.Received {
-			id = a.Who
-		}
-		s := o.Socket(id)
+		s := o.Socket(tookIt(o, a))
 		return s != nil && s.CPU == o.Op.CPU
 	}
 	return o.Op.CPU != reusecheck.NoCPU && wants(o.Verdict.Want) && !wants(o.Got.Answer)
@@ -308,8 +326,7 @@ func causeTags(o *Observation) Tags {
 		case own == nil:
 		case was == nil:
 			t |= byUpdate
-		case was.Opts&(reusecheck.ReuseAddr|reusecheck.ReusePort) != own.Opts&(reusecheck.ReuseAddr|reusecheck.ReusePort),
-			was.UID != own.UID, was.Dev != own.Dev:
+		case changed(own, was):
 			t |= byChange
 		}
 	}
