@@ -107,8 +107,33 @@ func (f *Finder) Shrink(ctx context.Context, t *reusecheck.Trace, v spec.Violati
 	n.Trace.Kernels, n.Report = f.Kernels, report
 	if report.Reproduced {
 		n.CrossesUsers = f.crosses(n)
+		leaveOpen(n.Trace)
 	}
 	return n, nil
+}
+
+// leaveOpen takes back the ports that a stack picked from the range that it has by
+// itself, where no other step has to do with them: another one picks another.
+func leaveOpen(t *reusecheck.Trace) {
+	if t.Config.Ports != (reusecheck.PortRange{}) {
+		return
+	}
+	met := map[uint16]int{}
+	for i := range t.Steps {
+		st := &t.Steps[i]
+		if st.Op.Range != (reusecheck.PortRange{}) {
+			return
+		}
+		met[st.Op.Addr.Port()]++
+		met[st.Op.From.Port()]++
+		met[st.Want.Port]++
+		met[st.Oracle.Port]++
+	}
+	for i := range t.Steps {
+		if st := &t.Steps[i]; met[st.Want.Port] == 1 {
+			st.Want.Port = 0
+		}
+	}
 }
 
 // spell writes the addresses of IPv6 sockets in their own form.
