@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/reusecheck/reusecheck"
 	"github.com/reusecheck/reusecheck/repro"
@@ -56,6 +57,9 @@ type reporter struct {
 	// same by another rule or another step.
 	brief bool
 	told  map[string]int
+	// played counts the histories of searches that were given a time, if any.
+	played int
+	limit  time.Duration
 }
 
 // prepare makes the directory, and tries it, before anything is searched.

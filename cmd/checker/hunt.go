@@ -58,9 +58,8 @@ func (h *hunt) run(ctx context.Context) error {
 	if what := slices.Sorted(maps.Keys(stats.Skipped)); stats.Steps == 0 && len(what) > 0 {
 		return &reusecheck.Unsupported{What: what[0], Why: "no history gets past its first step"}
 	}
-	if stats.Histories == 0 && h.cmd.Context().Err() == nil {
-		return fmt.Errorf("--time %v was over before one history was played: give it more", h.budget.limit)
-	}
+	h.report.played += stats.Histories
+	h.report.limit = h.budget.limit
 	h.summary(stats, h.report.n-before, time.Since(start))
 	return nil
 }
@@ -72,6 +71,8 @@ func (r *reporter) ending(ctx context.Context) error {
 		return errFindings
 	case ctx.Err() != nil:
 		return context.Canceled
+	case r.limit > 0 && r.played == 0:
+		return fmt.Errorf("--time %v was over before one history was played: give it more", r.limit)
 	}
 	return nil
 }
