@@ -179,16 +179,10 @@ func (s *stepper) perform(slot int, a *action, visit func(*transition) error) er
 		}
 	}
 	var err error
-	t.res, err = s.work.Do(t.op)
-	if lacks := (*rc.Unsupported)(nil); errors.As(err, &lacks) {
-		s.skipped[lacks.What]++
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	t.wrong, t.reasons, t.diverged = 0, 0, false
-	err = s.judge(t)
+	if t.res, err = s.work.Do(t.op); err == nil {
+		err = s.judge(t)
+	}
 	if lacks := (*rc.Unsupported)(nil); errors.As(err, &lacks) {
 		s.skipped[lacks.What]++
 		return nil
